@@ -1,0 +1,41 @@
+package subject_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/amends-dev/amends/internal/subject"
+)
+
+func TestParseReadsWhatTheBuildersWrite(t *testing.T) {
+	for _, c := range []struct {
+		s    string
+		want subject.Parts
+	}{
+		{subject.Intake("gateway", "acme-in", "req-8472"), subject.Parts{Kind: subject.KindIntake, Sender: "gateway", Tenant: "acme-in", CaseID: "req-8472"}},
+		{subject.Case("acme-in", "req-8472"), subject.Parts{Kind: subject.KindCase, Tenant: "acme-in", CaseID: "req-8472"}},
+		{subject.Task("composer", "acme-in", "req-8472"), subject.Parts{Kind: subject.KindTask, Recipient: "composer", Tenant: "acme-in", CaseID: "req-8472"}},
+		{subject.Result("composer", "acme-in", "req-8472"), subject.Parts{Kind: subject.KindResult, Sender: "composer", Tenant: "acme-in", CaseID: "req-8472"}},
+		{subject.Effect("acme-in", "8472"), subject.Parts{Kind: subject.KindEffect, Tenant: "acme-in", CaseID: "8472"}},
+		{subject.EffectCap("acme-in"), subject.Parts{Kind: subject.KindEffect, Tenant: "acme-in", CaseID: "cap"}},
+		{subject.Control("acme-in"), subject.Parts{Kind: subject.KindControl, Tenant: "acme-in"}},
+		{subject.Due("acme-in", "req-8472"), subject.Parts{Kind: subject.KindDue, Tenant: "acme-in", CaseID: "req-8472"}},
+		{subject.View("acme-in", "req-8472"), subject.Parts{Kind: subject.KindView, Tenant: "acme-in", CaseID: "req-8472"}},
+		{subject.Dead("composer", "bad.tenant", ""), subject.Parts{Kind: subject.KindDead, Sender: "composer", Tenant: "none", CaseID: "none"}},
+		{subject.Audit("console", "acme-in"), subject.Parts{Kind: subject.KindAudit, Sender: "console", Tenant: "acme-in"}},
+	} {
+		got, err := subject.Parse(c.s)
+		if err != nil || got != c.want {
+			t.Errorf("Parse(%q) = %+v, %v; want %+v", c.s, got, err, c.want)
+		}
+	}
+}
+
+// Bug B55: nothing but plain tokens becomes a subject.
+func TestParseRefusesB55(t *testing.T) {
+	for _, s := range []string{"", "case", "case.t", "case.t.c.x", "case.*.c", "case.t.>", "intake.gateway.t", "other.t.c", "case..c", "case.t.a b"} {
+		if _, err := subject.Parse(s); !errors.Is(err, subject.ErrSubject) {
+			t.Errorf("Parse(%q) = %v, want ErrSubject", s, err)
+		}
+	}
+}
