@@ -174,8 +174,10 @@ type AppliedInput struct {
 	// The stream it came from.
 	Stream string `protobuf:"bytes,3,opt,name=stream,proto3" json:"stream,omitempty"`
 	// Look-ups the orchestrator made for this input before deciding.
-	Triage        *Triage        `protobuf:"bytes,4,opt,name=triage,proto3" json:"triage,omitempty"`
-	Approver      *ApproverCheck `protobuf:"bytes,5,opt,name=approver,proto3" json:"approver,omitempty"`
+	Triage   *Triage        `protobuf:"bytes,4,opt,name=triage,proto3" json:"triage,omitempty"`
+	Approver *ApproverCheck `protobuf:"bytes,5,opt,name=approver,proto3" json:"approver,omitempty"`
+	// The policy corpus in force when the input was taken; pinned at opening.
+	PolicyCorpus  string `protobuf:"bytes,6,opt,name=policy_corpus,json=policyCorpus,proto3" json:"policy_corpus,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -243,6 +245,13 @@ func (x *AppliedInput) GetApprover() *ApproverCheck {
 		return x.Approver
 	}
 	return nil
+}
+
+func (x *AppliedInput) GetPolicyCorpus() string {
+	if x != nil {
+		return x.PolicyCorpus
+	}
+	return ""
 }
 
 // ApproverCheck is what the approver registry and the signature said.
@@ -1426,14 +1435,15 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\rfirst_version\x18\x01 \x01(\x04B\a\xbaH\x042\x02(\x01R\ffirstVersion\x12;\n" +
 	"\x06inputs\x18\x02 \x03(\v2\x17.amends.v1.AppliedInputB\n" +
 	"\xbaH\a\x92\x01\x04\b\x01\x10 R\x06inputs\x125\n" +
-	"\x06record\x18\x03 \x01(\v2\x15.amends.v1.CaseRecordB\x06\xbaH\x03\xc8\x01\x01R\x06record\"\x90\x02\n" +
+	"\x06record\x18\x03 \x01(\v2\x15.amends.v1.CaseRecordB\x06\xbaH\x03\xc8\x01\x01R\x06record\"\xbe\x02\n" +
 	"\fAppliedInput\x127\n" +
 	"\benvelope\x18\x01 \x01(\v2\x13.amends.v1.EnvelopeB\x06\xbaH\x03\xc8\x01\x01R\benvelope\x12C\n" +
 	"\vbroker_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"brokerTime\x12!\n" +
 	"\x06stream\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18 R\x06stream\x12)\n" +
 	"\x06triage\x18\x04 \x01(\v2\x11.amends.v1.TriageR\x06triage\x124\n" +
-	"\bapprover\x18\x05 \x01(\v2\x18.amends.v1.ApproverCheckR\bapprover\"\xa4\x01\n" +
+	"\bapprover\x18\x05 \x01(\v2\x18.amends.v1.ApproverCheckR\bapprover\x12,\n" +
+	"\rpolicy_corpus\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\fpolicyCorpus\"\xa4\x01\n" +
 	"\rApproverCheck\x12\x14\n" +
 	"\x05valid\x18\x01 \x01(\bR\x05valid\x12\x1f\n" +
 	"\x06reason\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason\x12(\n" +

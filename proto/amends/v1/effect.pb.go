@@ -259,8 +259,14 @@ type EffectIntent struct {
 	Body    []byte                 `protobuf:"bytes,7,opt,name=body,proto3" json:"body,omitempty"`
 	BegunAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=begun_at,json=begunAt,proto3" json:"begun_at,omitempty"`
 	// A call may only start before it; later only recovery may act.
-	CallBefore    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=call_before,json=callBefore,proto3" json:"call_before,omitempty"`
-	Outcome       *EffectOutcome         `protobuf:"bytes,10,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	CallBefore *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=call_before,json=callBefore,proto3" json:"call_before,omitempty"`
+	Outcome    *EffectOutcome         `protobuf:"bytes,10,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// How often a call was begun under this intent. A caller fences its outcome
+	// with the number it began as.
+	Calls uint32 `protobuf:"varint,11,opt,name=calls,proto3" json:"calls,omitempty"`
+	// The first so many of them are known to have done nothing. While more than
+	// one call is open, a refusal of one of them proves nothing.
+	VoidCalls     uint32 `protobuf:"varint,12,opt,name=void_calls,json=voidCalls,proto3" json:"void_calls,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +369,20 @@ func (x *EffectIntent) GetOutcome() *EffectOutcome {
 		return x.Outcome
 	}
 	return nil
+}
+
+func (x *EffectIntent) GetCalls() uint32 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *EffectIntent) GetVoidCalls() uint32 {
+	if x != nil {
+		return x.VoidCalls
+	}
+	return 0
 }
 
 type EffectOutcome struct {
@@ -928,7 +948,7 @@ const file_amends_v1_effect_proto_rawDesc = "" +
 	"PaymentSum\x12(\n" +
 	"\n" +
 	"payment_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\tpaymentId\x124\n" +
-	"\brefunded\x18\x02 \x01(\v2\x10.amends.v1.MoneyB\x06\xbaH\x03\xc8\x01\x01R\brefunded\"\xfd\x03\n" +
+	"\brefunded\x18\x02 \x01(\v2\x10.amends.v1.MoneyB\x06\xbaH\x03\xc8\x01\x01R\brefunded\"\xc6\x04\n" +
 	"\fEffectIntent\x123\n" +
 	"\x0fidempotency_key\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xa0\x01R\x0eidempotencyKey\x12\"\n" +
@@ -944,7 +964,10 @@ const file_amends_v1_effect_proto_rawDesc = "" +
 	"\vcall_before\x18\t \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"callBefore\x122\n" +
 	"\aoutcome\x18\n" +
-	" \x01(\v2\x18.amends.v1.EffectOutcomeR\aoutcome\"\x91\x02\n" +
+	" \x01(\v2\x18.amends.v1.EffectOutcomeR\aoutcome\x12\x1e\n" +
+	"\x05calls\x18\v \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\x05calls\x12'\n" +
+	"\n" +
+	"void_calls\x18\f \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\tvoidCalls\"\x91\x02\n" +
 	"\rEffectOutcome\x128\n" +
 	"\x05class\x18\x01 \x01(\x0e2\x16.amends.v1.EffectClassB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x05class\x12$\n" +

@@ -1173,9 +1173,7 @@ type TaskNode struct {
 	InputVersion uint64     `protobuf:"varint,8,opt,name=input_version,json=inputVersion,proto3" json:"input_version,omitempty"`
 	Attempts     []*Attempt `protobuf:"bytes,9,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	// Why it is blocked or failed; a reason code.
-	Reason string `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
-	// What it hands over, fixed at dispatch, so a resend carries the same.
-	Assignment    *TaskAssign `protobuf:"bytes,11,opt,name=assignment,proto3" json:"assignment,omitempty"`
+	Reason        string `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1278,13 +1276,6 @@ func (x *TaskNode) GetReason() string {
 		return x.Reason
 	}
 	return ""
-}
-
-func (x *TaskNode) GetAssignment() *TaskAssign {
-	if x != nil {
-		return x.Assignment
-	}
-	return nil
 }
 
 type Attempt struct {
@@ -1583,7 +1574,7 @@ const file_amends_v1_task_proto_rawDesc = "" +
 	"\n" +
 	"message_id\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18$R\tmessageId\x12&\n" +
 	"\x05usage\x18\x05 \x01(\v2\x10.amends.v1.UsageR\x05usage\x123\n" +
-	"\x05calls\x18\x06 \x03(\v2\x13.amends.v1.ToolCallB\b\xbaH\x05\x92\x01\x02\x10 R\x05calls\"\x80\x04\n" +
+	"\x05calls\x18\x06 \x03(\v2\x13.amends.v1.ToolCallB\b\xbaH\x05\x92\x01\x02\x10 R\x05calls\"\xc9\x03\n" +
 	"\bTaskNode\x12\"\n" +
 	"\atask_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18`R\x06taskId\x12-\n" +
 	"\x0eparent_task_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18`R\fparentTaskId\x122\n" +
@@ -1598,10 +1589,7 @@ const file_amends_v1_task_proto_rawDesc = "" +
 	"\rinput_version\x18\b \x01(\x04R\finputVersion\x128\n" +
 	"\battempts\x18\t \x03(\v2\x12.amends.v1.AttemptB\b\xbaH\x05\x92\x01\x02\x10dR\battempts\x12\x1f\n" +
 	"\x06reason\x18\n" +
-	" \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason\x125\n" +
-	"\n" +
-	"assignment\x18\v \x01(\v2\x15.amends.v1.TaskAssignR\n" +
-	"assignment\"\xe2\x02\n" +
+	" \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason\"\xe2\x02\n" +
 	"\aAttempt\x12\x1f\n" +
 	"\x06number\x18\x01 \x01(\rB\a\xbaH\x04*\x02(\x01R\x06number\x12'\n" +
 	"\n" +
@@ -1723,16 +1711,15 @@ var file_amends_v1_task_proto_depIdxs = []int32{
 	0,  // 27: amends.v1.TaskNode.slice:type_name -> amends.v1.Slice
 	1,  // 28: amends.v1.TaskNode.status:type_name -> amends.v1.TaskStatus
 	14, // 29: amends.v1.TaskNode.attempts:type_name -> amends.v1.Attempt
-	6,  // 30: amends.v1.TaskNode.assignment:type_name -> amends.v1.TaskAssign
-	2,  // 31: amends.v1.Attempt.status:type_name -> amends.v1.AttemptStatus
-	16, // 32: amends.v1.Attempt.dispatched_at:type_name -> google.protobuf.Timestamp
-	16, // 33: amends.v1.Attempt.deadline:type_name -> google.protobuf.Timestamp
-	15, // 34: amends.v1.Attempt.acceptance:type_name -> amends.v1.Acceptance
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	2,  // 30: amends.v1.Attempt.status:type_name -> amends.v1.AttemptStatus
+	16, // 31: amends.v1.Attempt.dispatched_at:type_name -> google.protobuf.Timestamp
+	16, // 32: amends.v1.Attempt.deadline:type_name -> google.protobuf.Timestamp
+	15, // 33: amends.v1.Attempt.acceptance:type_name -> amends.v1.Acceptance
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_task_proto_init() }

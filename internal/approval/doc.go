@@ -1,0 +1,25 @@
+// Package approval is the signature discipline for refunds: the canonical text
+// of an action record, its hash, and approvals and denials that approvers sign
+// with their own Ed25519 keys.
+//
+// Services relay signed decisions; none can make one (AUTH-2). What is signed
+// is text a person can read, one field a line, versioned by its first line:
+//
+//	amends-action/1
+//	tenant=acme-in
+//	case=req-8472
+//	case-version=5
+//	proposal=1
+//	order=8472
+//	refund=pay_8472_b INR 200000 duplicate_capture refund:req-8472:pay_8472_b
+//	evidence-sha256=…
+//	created=2026-03-12T10:14:01Z
+//	expires=2026-03-12T10:44:01Z
+//
+// Every line is always there and no value may be empty or hold a separator, so
+// two different records never give one text. The approval of one action is not
+// the approval of another amount, payment, order or time.
+//
+// The package is pure: no clock, no files, no network. Refusals carry a reason
+// code (Refusal).
+package approval

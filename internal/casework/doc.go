@@ -1,0 +1,20 @@
+// Package casework is the case core: the record, the state table, the decision
+// function and what a record wants sent.
+//
+// Decide is pure: (record, input, limits) → the next commit. No I/O, no clock,
+// no randomness: the time is the broker's timestamp of the input, look-ups are
+// made by the shell before deciding and travel inside the input. So applying
+// the inputs of a case's log in order gives its records again (STATE-1).
+//
+// Table is the state machine as data: from, event, guard, to, effects. Decide
+// walks it; the diagram in docs is generated from it. Nothing else assigns
+// a state.
+//
+// Outgoing is the one function that says what the newest record still wants in
+// the world: open task attempts, the customer's view, the next wake-up. Every
+// send and resend (after a commit, on redelivery, at start, after a broker
+// restart) goes through it, so nothing recomputable can be lost (LOSS-2).
+//
+// Every input is recorded by sender and message id, applied or refused with
+// a reason code; an input already in the record changes nothing (LOSS-1).
+package casework

@@ -1,0 +1,118 @@
+package casework
+
+import (
+	"github.com/amends-dev/amends/internal/entitlement"
+	"github.com/amends-dev/amends/internal/money"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+func triagedAs(name string, want amendsv1.TriageOutcome) Guard {
+	return Guard{name, func(s *step) bool { return s.rec.GetTriage().GetOutcome() == want }}
+}
+
+func finds(name string, want entitlement.Kind) Guard {
+	return Guard{name, func(s *step) bool { return s.finding.Kind == want }}
+}
+
+// Guards of triage.
+var (
+	isSupported  = triagedAs("supported, confident, order known and the caller's", amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED)
+	isStatusOnly = triagedAs("status question only", amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY)
+	isUnclear    = triagedAs("a question would settle it", amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY)
+	isCancel     = triagedAs("withdrawn", amendsv1.TriageOutcome_TRIAGE_OUTCOME_CANCEL)
+
+	clarificationsLeft = Guard{"clarifications left", func(s *step) bool {
+		return int(s.rec.GetConsumption().GetClarifications()) < s.lim.Clarifications
+	}}
+)
+
+// Guards of the merge.
+var (
+	findsRefund     = finds("complete, no conflict, eligible", entitlement.Refund)
+	findsHold       = finds("evidence incomplete or contradictory", entitlement.Hold)
+	findsNothingDue = finds("complete, nothing due", entitlement.NothingDue)
+	findsPerson     = finds("equal authority, dispute, partial refund, policy", entitlement.Person)
+
+	belowThreshold = Guard{"below threshold", func(s *step) bool { return s.finding.Approvers == 0 }}
+	proposalsLeft  = Guard{"proposals left", func(s *step) bool {
+		return int(s.rec.GetConsumption().GetProposals()) < s.lim.Proposals
+	}}
+	rechecksLeft = Guard{"rechecks left", func(s *step) bool {
+		return int(s.rec.GetConsumption().GetRechecks()) < s.lim.Rechecks
+	}}
+)
+
+// Guards of attempts.
+var (
+	isInvestigation = Guard{"a task of the plan", func(s *step) bool { return investigative(s.task.GetSlice()) }}
+	isReplyWork     = Guard{"a task of the reply", func(s *step) bool {
+		return s.task.GetSlice() == amendsv1.Slice_SLICE_COMPOSE || s.task.GetSlice() == amendsv1.Slice_SLICE_VERIFY
+	}}
+	attemptsLeft = Guard{"attempts and budget left", func(s *step) bool {
+		failed := 0
+		for _, a := range s.task.GetAttempts() {
+			failed++
+			if a.GetStatus() == amendsv1.AttemptStatus_ATTEMPT_STATUS_ACCEPTED {
+				failed = 0 // a recheck starts its own count
+			}
+		}
+		return s.retryable && failed < s.lim.Attempts
+	}}
+	// moneyAtRest: no effect is under way that the state must keep naming.
+	moneyAtRest = Guard{"no effect under way", func(s *step) bool {
+		return s.rec.GetState() != requested && s.rec.GetState() != reconciling
+	}}
+)
+
+// Guards of approval and effect.
+var (
+	enoughApprovers = Guard{"valid, approvers enough", func(s *step) bool {
+		have := 1
+		for _, a := range s.rec.GetApprovals() {
+			if a.GetActionSha256() == s.rec.GetActionSha256() {
+				have++
+			}
+		}
+		return have >= int(s.rec.GetDecision().GetApproversNeeded())
+	}}
+	matchesAction = Guard{"matches the action", matches}
+
+	differsFromAction = Guard{"differs from the action", func(s *step) bool { return !matches(s) }}
+	cancelRaised      = Guard{"cancel raised", func(s *step) bool { return s.rec.GetCancelRevision() > 0 }}
+
+	dispatchesLeft = Guard{"dispatches left", func(s *step) bool {
+		return len(s.effectTask().GetAttempts()) < s.lim.EffectDispatches
+	}}
+	dispatchesEverLeft = Guard{"reconciliation tries left", func(s *step) bool {
+		return len(s.effectTask().GetAttempts()) < 3*s.lim.EffectDispatches
+	}}
+)
+
+// matches reports whether an acknowledgement names every refund of the action,
+// with its key, payment and amount, and a provider's refund id for each
+// (TRUTH-2).
+func matches(s *step) bool {
+	e, ok := s.in.Payload.(*amendsv1.EffectResult)
+	if !ok || len(e.GetRefunds()) != len(s.rec.GetAction().GetRefunds()) {
+		return false
+	}
+	for i, want := range s.rec.GetAction().GetRefunds() {
+		got := e.GetRefunds()[i]
+		if got.GetIdempotencyKey() != want.GetIdempotencyKey() || got.GetPaymentId() != want.GetPaymentId() ||
+			!money.Equal(got.GetAmount(), want.GetAmount()) || got.GetOutcome().GetRefundId() == "" ||
+			got.GetOutcome().GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
+			return false
+		}
+	}
+	return true
+}
+
+// Guards of the reply.
+var (
+	isDrafting = Guard{"current", func(s *step) bool {
+		return s.rec.GetReply().GetStatus() == amendsv1.ReplyStatus_REPLY_STATUS_DRAFTING
+	}}
+	redraftsLeft = Guard{"redrafts left", func(s *step) bool {
+		return int(s.rec.GetReply().GetAttempts()) <= s.lim.Redrafts
+	}}
+)

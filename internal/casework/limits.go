@@ -1,0 +1,51 @@
+package casework
+
+import "time"
+
+// Limits bound every loop of a case. They belong to the rule set a case is
+// pinned to.
+type Limits struct {
+	// A specialist's answer to one attempt is due after Deadline; Attempts
+	// bounds the tries of one task.
+	Deadline time.Duration
+	Attempts int
+	// EffectDeadline is how long an execute attempt may stay unanswered before
+	// its outcome is unknown and it is asked again; the wait doubles up to
+	// EffectDeadlineMax.
+	EffectDeadline    time.Duration
+	EffectDeadlineMax time.Duration
+	// EffectDispatches bounds how often one action is asked for before people
+	// reconcile it.
+	EffectDispatches int
+	ApprovalExpiry   time.Duration
+	Proposals        int
+	RecheckEvery     time.Duration
+	Rechecks         int
+	Redrafts         int
+	Clarifications   int
+	ClarifyDeadline  time.Duration
+	Delegations      int
+	// Reserve is kept out of Delegations for the reply that hands a case over.
+	Reserve     int
+	ModelTokens int
+	Messages    int
+	Inputs      int
+	// TaskActions is the tool-call budget of one task.
+	TaskActions int
+	// TaskTokens is the model-token budget of one task.
+	TaskTokens int
+}
+
+// DefaultLimits are the desk's defaults.
+func DefaultLimits() Limits {
+	return Limits{
+		Deadline: 30 * time.Second, Attempts: 3,
+		EffectDeadline: 10 * time.Second, EffectDeadlineMax: 10 * time.Minute, EffectDispatches: 30,
+		ApprovalExpiry: 30 * time.Minute, Proposals: 2,
+		RecheckEvery: 4 * time.Hour, Rechecks: 6,
+		Redrafts: 2, Clarifications: 2, ClarifyDeadline: 72 * time.Hour,
+		Delegations: 20, Reserve: 6, ModelTokens: 60000,
+		Messages: 60, Inputs: 500,
+		TaskActions: 16, TaskTokens: 12000,
+	}
+}

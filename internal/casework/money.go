@@ -1,0 +1,150 @@
+package casework
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/entitlement"
+	"github.com/amends-dev/amends/internal/evidence"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// heldRetry is how long the desk waits before it asks again while the stop
+// switch is set, or after a call that provably did nothing.
+const (
+	heldRetry     = time.Minute
+	noEffectRetry = 5 * time.Second
+)
+
+func actionRefund(caseID string, d entitlement.Due) *amendsv1.ActionRefund {
+	return &amendsv1.ActionRefund{PaymentId: d.PaymentID, Amount: d.Amount, Kind: entitlement.KindDuplicate, IdempotencyKey: approval.Key(caseID, d.PaymentID)}
+}
+
+// Effects of the action and its approval.
+var (
+	proposeAction = Effect{"action record", func(s *step) {
+		s.rec.Consumption.Proposals++
+		a := &amendsv1.ActionRecord{
+			Tenant: s.rec.GetTenant(), CaseId: s.rec.GetCaseId(), OrderId: s.rec.GetTriage().GetOrderId(),
+			Refunds: s.rec.GetDecision().GetRefunds(), CaseVersion: s.rec.GetVersion(), Proposal: s.rec.GetConsumption().GetProposals(),
+			EvidenceSha256: evidence.SHA256(s.rec.GetPayment(), s.rec.GetPolicy()),
+			Created:        s.in.GetBrokerTime(), Expires: s.after(s.lim.ApprovalExpiry),
+		}
+		slices.SortFunc(a.Refunds, func(x, y *amendsv1.ActionRefund) int { return strings.Compare(x.GetPaymentId(), y.GetPaymentId()) })
+		sum, err := approval.ActionSHA256(a)
+		if err != nil {
+			// The provider's ids do not make a record people could sign.
+			s.next, s.failure = nil, "action_not_canonical"
+			s.raise(EventBudgetSpent)
+			return
+		}
+		s.rec.Action, s.rec.ActionSha256 = a, sum
+	}}
+	awaitApprover = Effect{"expiry timer", func(s *step) {
+		s.rec.Deadlines.Approval = s.rec.GetAction().GetExpires()
+		s.say("%s; approval asked for until %s", s.note, s.rec.GetAction().GetExpires().AsTime().UTC().Format(time.RFC3339))
+	}}
+	recordApproval = Effect{"record the approval", func(s *step) {
+		d, _ := s.in.Payload.(*amendsv1.SignedDecision) // the event is raised for no other payload
+		s.rec.Approvals = append(s.rec.Approvals, d)
+		s.say("approved by %s as %s: exactly action %.12s", d.GetApproverId(), d.GetApprovalId(), d.GetActionSha256())
+	}}
+	recordDenial = Effect{"record the denial", func(s *step) {
+		d, _ := s.in.Payload.(*amendsv1.SignedDecision) // the event is raised for no other payload
+		s.rec.Approvals = append(s.rec.Approvals, d)
+		s.rec.Deadlines.Approval = nil
+		s.say("denied by %s as %s", d.GetApproverId(), d.GetApprovalId())
+	}}
+	voidAction = Effect{"action void", func(s *step) {
+		s.rec.Action, s.rec.ActionSha256, s.rec.Deadlines.Approval = nil, "", nil
+	}}
+)
+
+// Effects of execution.
+var (
+	execute = Effect{"execute task", func(s *step) {
+		s.rec.Deadlines.Approval = nil
+		s.dispatch(amendsv1.Slice_SLICE_EXECUTE, "execute-"+strconv.Itoa(int(s.rec.GetAction().GetProposal())))
+	}}
+	executeAgain = Effect{"execute task again, same key", func(s *step) {
+		s.rec.Deadlines.Effect = nil
+		n := s.effectTask()
+		if a := running(n); a != nil {
+			a.Status, a.Reason = amendsv1.AttemptStatus_ATTEMPT_STATUS_TIMED_OUT, reasonTimedOut
+		}
+		s.dispatch(n.GetSlice(), taskName(s.rec.GetCaseId(), n.GetTaskId()))
+		s.say("no outcome known; the executor is asked again with the same key")
+	}}
+	askToCancel = Effect{"cancel task", func(s *step) {
+		s.dispatch(amendsv1.Slice_SLICE_CANCEL, "cancel-"+strconv.FormatUint(s.rec.GetCancelRevision(), 10))
+		s.say("withdrawn while a refund may be under way: the executor's answer decides")
+	}}
+	outcomeUnknown = Effect{"outcome=unknown", func(s *step) {
+		s.rec.OutcomeUnknown = true
+		if s.attempt != nil && s.attempt.GetStatus() == amendsv1.AttemptStatus_ATTEMPT_STATUS_DISPATCHED {
+			s.failure = orDefault(s.failure, "outcome_unknown")
+			s.failAttempt()
+		}
+		if s.rec.GetDeadlines().GetEffect() == nil {
+			s.rec.Deadlines.Effect = s.after(s.effectWait(len(s.effectTask().GetAttempts())))
+		}
+	}}
+	askAgainSoon  = Effect{"ask again, same key", func(s *step) { s.rec.Deadlines.Effect = s.after(noEffectRetry); s.endAttempt() }}
+	waitForResume = Effect{"wait for the stop to be lifted", func(s *step) {
+		s.rec.Deadlines.Effect = s.after(heldRetry)
+		s.endAttempt()
+		s.say("the emergency stop is set; the case keeps its place")
+	}}
+	reconcileLater = Effect{"person's queue; ask again later, same key", func(s *step) {
+		s.rec.Deadlines.Effect = s.after(s.lim.EffectDeadlineMax)
+		s.endAttempt()
+		s.rec.Custody = &amendsv1.Custody{Queue: "reconciliation", Reason: "outcome_undecidable", Since: s.in.GetBrokerTime(), Events: s.rec.GetCustody().GetEvents()}
+	}}
+	recordEffect = Effect{"record the effect", func(s *step) {
+		e, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
+		s.rec.Effect = proto.CloneOf(e)
+		s.say("executor: %s%s", effectWord(e.GetClass()), refundNames(e))
+		if e.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
+			s.rec.OutcomeUnknown = false
+			s.rec.Deadlines.Effect = nil
+			s.cancelTasks("effect_settled", amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
+			s.succeed()
+		}
+	}}
+	tellRefund = Effect{"reply: refunded", func(s *step) {
+		s.rec.Custody = nil
+		s.startReply(amendsv1.ReplyKind_REPLY_KIND_REFUNDED)
+	}}
+)
+
+func (s *step) endAttempt() {
+	if s.attempt != nil && s.attempt.GetStatus() == amendsv1.AttemptStatus_ATTEMPT_STATUS_DISPATCHED {
+		s.attempt.Status = amendsv1.AttemptStatus_ATTEMPT_STATUS_FAILED
+		if e, ok := s.in.Payload.(*amendsv1.EffectResult); ok {
+			s.attempt.Reason = clip(orDefault(e.GetReason(), strings.ToLower(effectWord(e.GetClass()))), 64)
+		}
+	}
+}
+
+func effectWord(c amendsv1.EffectClass) string {
+	return strings.TrimPrefix(c.String(), "EFFECT_CLASS_")
+}
+
+func refundNames(e *amendsv1.EffectResult) string {
+	var b strings.Builder
+	for _, r := range e.GetRefunds() {
+		if id := r.GetOutcome().GetRefundId(); id != "" {
+			b.WriteString(", " + id + " " + statusWord(r.GetOutcome().GetProviderStatus()) + " on " + r.GetPaymentId())
+		}
+	}
+	return b.String()
+}
+
+func statusWord(st amendsv1.RefundStatus) string {
+	return strings.ToLower(strings.TrimPrefix(st.String(), "REFUND_STATUS_"))
+}

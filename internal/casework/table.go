@@ -1,0 +1,177 @@
+package casework
+
+import (
+	"slices"
+	"strings"
+
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// Short names of the states, for the table only.
+const (
+	received      = amendsv1.CaseState_CASE_STATE_RECEIVED
+	investigating = amendsv1.CaseState_CASE_STATE_INVESTIGATING
+	awaitCustomer = amendsv1.CaseState_CASE_STATE_AWAITING_CUSTOMER
+	holding       = amendsv1.CaseState_CASE_STATE_HOLD_FOR_EVIDENCE
+	awaitApproval = amendsv1.CaseState_CASE_STATE_AWAITING_APPROVAL
+	requested     = amendsv1.CaseState_CASE_STATE_REFUND_REQUESTED
+	reconciling   = amendsv1.CaseState_CASE_STATE_RECONCILING
+	refunded      = amendsv1.CaseState_CASE_STATE_REFUNDED
+	declined      = amendsv1.CaseState_CASE_STATE_DECLINED
+	cancelled     = amendsv1.CaseState_CASE_STATE_CANCELLED
+	handoff       = amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF
+	closed        = amendsv1.CaseState_CASE_STATE_VERIFIED_CLOSED
+
+	// none is the state of a case that does not exist yet.
+	none = amendsv1.CaseState_CASE_STATE_UNSPECIFIED
+)
+
+// Same marks a row that leaves the state as it is.
+const Same = amendsv1.CaseState(-1)
+
+// Guard decides, from the record and the input alone, whether a row applies.
+type Guard struct {
+	Name  string
+	Holds func(*step) bool
+}
+
+// Effect changes the record when its row is followed. Effects never assign the
+// state.
+type Effect struct {
+	Name  string
+	Apply func(*step)
+}
+
+// Row is one line of the state machine.
+type Row struct {
+	// Name is written into every version that followed the row.
+	Name string
+	From []amendsv1.CaseState
+	On   Event
+	// When must hold, all of it. Rows of the same state and event are tried in
+	// the order of the table.
+	When []Guard
+	// To is the one destination, or Same.
+	To   amendsv1.CaseState
+	Then []Effect
+}
+
+var (
+	open6  = []amendsv1.CaseState{received, investigating, awaitApproval, holding, awaitCustomer}
+	live   = []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, requested, reconciling, refunded, declined, cancelled, handoff}
+	always = append([]amendsv1.CaseState{none, closed}, live...)
+)
+
+// Table is the state machine.
+var Table = []Row{
+	{"opened", []amendsv1.CaseState{none}, EventOpened, nil, received, effects(recordMessage, pinVersions, triageInput)},
+
+	{"triaged.supported", []amendsv1.CaseState{received}, EventTriaged, guards(isSupported), investigating, effects(planRefund)},
+	{"triaged.status", []amendsv1.CaseState{received}, EventTriaged, guards(isStatusOnly), investigating, effects(planStatus)},
+	{"triaged.clarify", []amendsv1.CaseState{received}, EventTriaged, guards(isUnclear, clarificationsLeft), awaitCustomer, effects(askCustomer)},
+	{"triaged.clarify.none_left", []amendsv1.CaseState{received}, EventTriaged, guards(isUnclear), handoff, effects(handOver)},
+	{"triaged.cancel", []amendsv1.CaseState{received}, EventTriaged, guards(isCancel), cancelled, effects(withdraw)},
+	{"triaged.person", []amendsv1.CaseState{received}, EventTriaged, nil, handoff, effects(handOver)},
+
+	{"customer.answered", []amendsv1.CaseState{awaitCustomer}, EventMessage, nil, received, effects(recordMessage, triageInput)},
+	{"customer.answered.other_order", []amendsv1.CaseState{awaitCustomer}, EventFactChanged, nil, received, effects(recordMessage, triageInput)},
+	{"customer.silent", []amendsv1.CaseState{awaitCustomer}, EventCustomerOverdue, nil, handoff, effects(handOver)},
+
+	{"result.recorded", []amendsv1.CaseState{investigating}, EventResult, nil, Same, effects(recordResult, mergeWhenPlanned)},
+	{"merge.refund", []amendsv1.CaseState{investigating}, EventMerge, guards(findsRefund, belowThreshold), requested, effects(decide, proposeAction, execute)},
+	{"merge.approval", []amendsv1.CaseState{investigating}, EventMerge, guards(findsRefund, proposalsLeft), awaitApproval, effects(decide, proposeAction, awaitApprover)},
+	{"merge.approval.none_left", []amendsv1.CaseState{investigating}, EventMerge, guards(findsRefund), handoff, effects(decide, handOver)},
+	{"merge.hold", []amendsv1.CaseState{investigating}, EventMerge, guards(findsHold, rechecksLeft), holding, effects(decide, scheduleRecheck, holdingReply)},
+	{"merge.hold.none_left", []amendsv1.CaseState{investigating}, EventMerge, guards(findsHold), handoff, effects(decide, handOver)},
+	{"merge.nothing_due", []amendsv1.CaseState{investigating}, EventMerge, guards(findsNothingDue), declined, effects(decide, explain)},
+	{"merge.person", []amendsv1.CaseState{investigating}, EventMerge, guards(findsPerson), handoff, effects(decide, handOver)},
+
+	{"attempt.retried", []amendsv1.CaseState{investigating}, EventAttemptFailed, guards(isInvestigation, attemptsLeft), Same, effects(retry)},
+	{"attempt.none_left", []amendsv1.CaseState{investigating}, EventAttemptFailed, guards(isInvestigation), handoff, effects(giveUp, handOver)},
+	{"reply.attempt.retried", live, EventAttemptFailed, guards(isReplyWork, attemptsLeft), Same, effects(retry)},
+	{"reply.attempt.none_left", live, EventAttemptFailed, guards(isReplyWork, moneyAtRest), handoff, effects(giveUp, personWrites)},
+	{"reply.attempt.dropped", live, EventAttemptFailed, guards(isReplyWork), Same, effects(giveUp)},
+	{"effect.attempt.failed", []amendsv1.CaseState{requested, reconciling}, EventAttemptFailed, nil, Same, effects(outcomeUnknown)},
+
+	{"recheck", []amendsv1.CaseState{holding}, EventRecheckDue, guards(rechecksLeft), investigating, effects(lookAgain)},
+	{"recheck.provider", []amendsv1.CaseState{holding}, EventProvider, guards(rechecksLeft), investigating, effects(lookAgain)},
+	{"recheck.message", []amendsv1.CaseState{holding}, EventMessage, guards(rechecksLeft), investigating, effects(recordMessage, lookAgain)},
+	{"recheck.none_left", []amendsv1.CaseState{holding}, EventRecheckDue, nil, handoff, effects(handOver)},
+	{"recheck.provider.none_left", []amendsv1.CaseState{holding}, EventProvider, nil, handoff, effects(handOver)},
+	{"recheck.message.none_left", []amendsv1.CaseState{holding}, EventMessage, nil, handoff, effects(recordMessage, handOver)},
+
+	{"approved", []amendsv1.CaseState{awaitApproval}, EventApproval, guards(enoughApprovers), requested, effects(recordApproval, execute)},
+	{"approved.one_more", []amendsv1.CaseState{awaitApproval}, EventApproval, nil, Same, effects(recordApproval)},
+	{"denied", []amendsv1.CaseState{awaitApproval}, EventDenial, nil, declined, effects(recordDenial, explainDenial)},
+	{"approval.expired", []amendsv1.CaseState{awaitApproval}, EventApprovalExpired, guards(proposalsLeft), investigating, effects(voidAction, lookAgain)},
+	{"approval.expired.none_left", []amendsv1.CaseState{awaitApproval}, EventApprovalExpired, nil, handoff, effects(voidAction, handOver)},
+	{"action.void.message", []amendsv1.CaseState{awaitApproval}, EventFactChanged, nil, investigating, effects(recordMessage, voidAction, lookAgain)},
+	{"action.void.provider", []amendsv1.CaseState{awaitApproval}, EventProvider, nil, investigating, effects(voidAction, lookAgain)},
+
+	{"effect.acknowledged", []amendsv1.CaseState{requested}, EventAcknowledged, guards(matchesAction), refunded, effects(recordEffect, tellRefund)},
+	{"effect.differs", []amendsv1.CaseState{requested, reconciling}, EventAcknowledged, guards(differsFromAction), handoff, effects(recordEffect, handOver)},
+	{"effect.refused", []amendsv1.CaseState{requested}, EventEffectRefused, nil, handoff, effects(recordEffect, handOver)},
+	{"effect.none", []amendsv1.CaseState{requested}, EventNoEffect, nil, Same, effects(recordEffect, askAgainSoon)},
+	{"effect.unknown", []amendsv1.CaseState{requested, reconciling}, EventEffectUnknown, nil, Same, effects(recordEffect, outcomeUnknown)},
+	{"effect.held", []amendsv1.CaseState{requested}, EventEffectHeld, nil, Same, effects(recordEffect, waitForResume)},
+	{"effect.overdue", []amendsv1.CaseState{requested}, EventEffectOverdue, guards(dispatchesLeft), Same, effects(outcomeUnknown, executeAgain)},
+	{"effect.overdue.none_left", []amendsv1.CaseState{requested}, EventEffectOverdue, nil, reconciling, effects(outcomeUnknown, reconcileLater)},
+	{"effect.undecidable", []amendsv1.CaseState{requested}, EventUndecidable, nil, reconciling, effects(recordEffect, reconcileLater)},
+	{"effect.not_begun", []amendsv1.CaseState{requested}, EventNotBegun, guards(cancelRaised), cancelled, effects(recordEffect, withdraw)},
+	{"effect.found", []amendsv1.CaseState{reconciling}, EventAcknowledged, nil, refunded, effects(recordEffect, tellRefund)},
+	{"effect.absent", []amendsv1.CaseState{reconciling}, EventNoEffect, nil, requested, effects(recordEffect, askAgainSoon)},
+	{"effect.refused.reconciling", []amendsv1.CaseState{reconciling}, EventEffectRefused, nil, handoff, effects(recordEffect, handOver)},
+	{"effect.reconcile_again", []amendsv1.CaseState{reconciling}, EventEffectOverdue, guards(dispatchesEverLeft), Same, effects(executeAgain)},
+	{"effect.reconcile.person", []amendsv1.CaseState{reconciling}, EventEffectOverdue, nil, handoff, effects(handOver)},
+	{"effect.undecidable.again", []amendsv1.CaseState{reconciling}, EventUndecidable, nil, Same, effects(recordEffect, reconcileLater)},
+	{"effect.late", []amendsv1.CaseState{handoff}, EventAcknowledged, nil, Same, effects(recordEffect)},
+
+	{"draft.returned", live, EventDraft, guards(isDrafting), Same, effects(recordDraft, verifyDraft)},
+	{"reply.verified.closed", []amendsv1.CaseState{refunded, declined}, EventReplyVerified, nil, closed, effects(sendReply, closeCase)},
+	{"reply.verified", []amendsv1.CaseState{cancelled, holding, awaitCustomer, handoff}, EventReplyVerified, nil, Same, effects(sendReply)},
+	{"reply.rejected", live, EventReplyRejected, guards(redraftsLeft), Same, effects(recordRejection, redraft)},
+	{"reply.rejected.none_left", live, EventReplyRejected, nil, handoff, effects(recordRejection, personWrites)},
+
+	{"cancelled", open6, EventCancel, nil, cancelled, effects(recordMessage, raiseCancel, withdraw)},
+	{"cancel.requested", []amendsv1.CaseState{requested}, EventCancel, nil, Same, effects(recordMessage, raiseCancel, askToCancel)},
+
+	{"refund.failed_later", []amendsv1.CaseState{refunded, closed}, EventRefundFailed, nil, handoff, effects(handOver)},
+	{"budget.spent", []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, declined, cancelled}, EventBudgetSpent, nil, handoff, effects(dropFurther, handOver)},
+	{"budget.spent.money", []amendsv1.CaseState{requested, reconciling, refunded, handoff}, EventBudgetSpent, nil, Same, effects(dropFurther)},
+
+	{"message.recorded", live, EventMessage, nil, Same, effects(recordMessage)},
+	{"message.recorded.other_order", live, EventFactChanged, nil, Same, effects(recordMessage)},
+	{"input.refused", always, EventRefused, nil, Same, effects(noteRefusal)},
+}
+
+func effects(e ...Effect) []Effect { return e }
+func guards(g ...Guard) []Guard    { return g }
+
+// find gives the first row that applies.
+func find(s *step, ev Event) (Row, bool) {
+	for _, r := range Table {
+		if r.On != ev || !slices.Contains(r.From, s.rec.GetState()) {
+			continue
+		}
+		if !slices.ContainsFunc(r.When, func(g Guard) bool { return !g.Holds(s) }) {
+			return r, true
+		}
+	}
+	return Row{}, false
+}
+
+// terminal reports whether nothing but the rows of STATE-3 leaves the case.
+func terminal(rec *amendsv1.CaseRecord) bool {
+	switch rec.GetState() {
+	case closed:
+		return true
+	case cancelled:
+		return rec.GetReply().GetStatus() == amendsv1.ReplyStatus_REPLY_STATUS_SENT
+	}
+	return false
+}
+
+// StateName gives a state's name as the documents write it: AWAITING_APPROVAL.
+func StateName(st amendsv1.CaseState) string {
+	return strings.TrimPrefix(st.String(), "CASE_STATE_")
+}
