@@ -125,6 +125,11 @@ func (s *step) assess() {
 		ReceivedAt: s.rec.GetOpenedAt().AsTime(), StatusOnly: t.GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY,
 		ClaimsRefund: t.GetClaimsRefund(),
 	})
+	if s.finding.Kind == entitlement.Refund {
+		if _, sum := s.propose(); sum == "" {
+			s.finding = entitlement.Finding{Kind: entitlement.Person, Reason: "action_not_canonical", CallIDs: s.finding.CallIDs}
+		}
+	}
 }
 
 // Effects of attempts.
@@ -159,7 +164,7 @@ var personWrites = Effect{"a person writes", func(s *step) {
 
 func (s *step) takeCustody() {
 	reason := s.custodyReason()
-	s.cancelTasks("handed_over", amendsv1.Slice_SLICE_PAYMENT, amendsv1.Slice_SLICE_POLICY)
+	s.cancelTasks("handed_over", amendsv1.Slice_SLICE_PAYMENT, amendsv1.Slice_SLICE_POLICY, amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
 	s.rec.Deadlines = &amendsv1.Deadlines{}
 	s.rec.Custody = &amendsv1.Custody{Queue: "handoff", Reason: reason, Since: s.in.GetBrokerTime(), Events: s.rec.GetCustody().GetEvents()}
 	s.say("handed to people: %s", reason)

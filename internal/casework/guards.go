@@ -58,10 +58,6 @@ var (
 		}
 		return s.retryable && failed < s.lim.Attempts
 	}}
-	// moneyAtRest: no effect is under way that the state must keep naming.
-	moneyAtRest = Guard{"no effect under way", func(s *step) bool {
-		return s.rec.GetState() != requested && s.rec.GetState() != reconciling
-	}}
 )
 
 // Guards of approval and effect.

@@ -25,25 +25,32 @@ func actionRefund(caseID string, d entitlement.Due) *amendsv1.ActionRefund {
 	return &amendsv1.ActionRefund{PaymentId: d.PaymentID, Amount: d.Amount, Kind: entitlement.KindDuplicate, IdempotencyKey: approval.Key(caseID, d.PaymentID)}
 }
 
+// propose makes the action record that follows from the finding. The hash is
+// empty when the provider's ids do not make a record that people could sign;
+// assess looks at that first and leaves such a case to a person.
+func (s *step) propose() (*amendsv1.ActionRecord, string) {
+	a := &amendsv1.ActionRecord{
+		Tenant: s.rec.GetTenant(), CaseId: s.rec.GetCaseId(), OrderId: s.rec.GetTriage().GetOrderId(),
+		CaseVersion: s.rec.GetVersion(), Proposal: max(s.rec.GetConsumption().GetProposals(), 1),
+		EvidenceSha256: evidence.SHA256(s.rec.GetPayment(), s.rec.GetPolicy()),
+		Created:        s.in.GetBrokerTime(), Expires: s.after(s.lim.ApprovalExpiry),
+	}
+	for _, d := range s.finding.Refunds {
+		a.Refunds = append(a.Refunds, actionRefund(s.rec.GetCaseId(), d))
+	}
+	slices.SortFunc(a.Refunds, func(x, y *amendsv1.ActionRefund) int { return strings.Compare(x.GetPaymentId(), y.GetPaymentId()) })
+	sum, err := approval.ActionSHA256(a)
+	if err != nil {
+		return nil, ""
+	}
+	return a, sum
+}
+
 // Effects of the action and its approval.
 var (
 	proposeAction = Effect{"action record", func(s *step) {
 		s.rec.Consumption.Proposals++
-		a := &amendsv1.ActionRecord{
-			Tenant: s.rec.GetTenant(), CaseId: s.rec.GetCaseId(), OrderId: s.rec.GetTriage().GetOrderId(),
-			Refunds: s.rec.GetDecision().GetRefunds(), CaseVersion: s.rec.GetVersion(), Proposal: s.rec.GetConsumption().GetProposals(),
-			EvidenceSha256: evidence.SHA256(s.rec.GetPayment(), s.rec.GetPolicy()),
-			Created:        s.in.GetBrokerTime(), Expires: s.after(s.lim.ApprovalExpiry),
-		}
-		slices.SortFunc(a.Refunds, func(x, y *amendsv1.ActionRefund) int { return strings.Compare(x.GetPaymentId(), y.GetPaymentId()) })
-		sum, err := approval.ActionSHA256(a)
-		if err != nil {
-			// The provider's ids do not make a record people could sign.
-			s.next, s.failure = nil, "action_not_canonical"
-			s.raise(EventBudgetSpent)
-			return
-		}
-		s.rec.Action, s.rec.ActionSha256 = a, sum
+		s.rec.Action, s.rec.ActionSha256 = s.propose()
 	}}
 	awaitApprover = Effect{"expiry timer", func(s *step) {
 		s.rec.Deadlines.Approval = s.rec.GetAction().GetExpires()

@@ -81,16 +81,14 @@ var Table = []Row{
 	{"merge.refund", []amendsv1.CaseState{investigating}, EventMerge, guards(findsRefund, belowThreshold), requested, effects(decide, proposeAction, execute)},
 	{"merge.approval", []amendsv1.CaseState{investigating}, EventMerge, guards(findsRefund, proposalsLeft), awaitApproval, effects(decide, proposeAction, awaitApprover)},
 	{"merge.approval.none_left", []amendsv1.CaseState{investigating}, EventMerge, guards(findsRefund), handoff, effects(decide, handOver)},
-	{"merge.hold", []amendsv1.CaseState{investigating}, EventMerge, guards(findsHold, rechecksLeft), holding, effects(decide, scheduleRecheck, holdingReply)},
-	{"merge.hold.none_left", []amendsv1.CaseState{investigating}, EventMerge, guards(findsHold), handoff, effects(decide, handOver)},
+	{"merge.hold", []amendsv1.CaseState{investigating}, EventMerge, guards(findsHold), holding, effects(decide, scheduleRecheck, holdingReply)},
 	{"merge.nothing_due", []amendsv1.CaseState{investigating}, EventMerge, guards(findsNothingDue), declined, effects(decide, explain)},
 	{"merge.person", []amendsv1.CaseState{investigating}, EventMerge, guards(findsPerson), handoff, effects(decide, handOver)},
 
 	{"attempt.retried", []amendsv1.CaseState{investigating}, EventAttemptFailed, guards(isInvestigation, attemptsLeft), Same, effects(retry)},
 	{"attempt.none_left", []amendsv1.CaseState{investigating}, EventAttemptFailed, guards(isInvestigation), handoff, effects(giveUp, handOver)},
 	{"reply.attempt.retried", live, EventAttemptFailed, guards(isReplyWork, attemptsLeft), Same, effects(retry)},
-	{"reply.attempt.none_left", live, EventAttemptFailed, guards(isReplyWork, moneyAtRest), handoff, effects(giveUp, personWrites)},
-	{"reply.attempt.dropped", live, EventAttemptFailed, guards(isReplyWork), Same, effects(giveUp)},
+	{"reply.attempt.none_left", live, EventAttemptFailed, guards(isReplyWork), handoff, effects(giveUp, personWrites)},
 	{"effect.attempt.failed", []amendsv1.CaseState{requested, reconciling}, EventAttemptFailed, nil, Same, effects(outcomeUnknown)},
 
 	{"recheck", []amendsv1.CaseState{holding}, EventRecheckDue, guards(rechecksLeft), investigating, effects(lookAgain)},
@@ -136,11 +134,11 @@ var Table = []Row{
 	{"cancel.requested", []amendsv1.CaseState{requested}, EventCancel, nil, Same, effects(recordMessage, raiseCancel, askToCancel)},
 
 	{"refund.failed_later", []amendsv1.CaseState{refunded, closed}, EventRefundFailed, nil, handoff, effects(handOver)},
-	{"budget.spent", []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, declined, cancelled}, EventBudgetSpent, nil, handoff, effects(dropFurther, handOver)},
-	{"budget.spent.money", []amendsv1.CaseState{requested, reconciling, refunded, handoff}, EventBudgetSpent, nil, Same, effects(dropFurther)},
+	{"budget.spent", []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, refunded, declined, cancelled}, EventBudgetSpent, nil, handoff, effects(dropFurther, handOver)},
+	{"budget.spent.no_notice", []amendsv1.CaseState{handoff}, EventBudgetSpent, nil, Same, effects(dropFurther, personWrites)},
 
-	{"message.recorded", live, EventMessage, nil, Same, effects(recordMessage)},
-	{"message.recorded.other_order", live, EventFactChanged, nil, Same, effects(recordMessage)},
+	{"message.recorded", []amendsv1.CaseState{received, investigating, awaitApproval, requested, reconciling, refunded, declined, cancelled, handoff}, EventMessage, nil, Same, effects(recordMessage)},
+	{"message.recorded.other_order", []amendsv1.CaseState{received, investigating, holding, requested, reconciling, refunded, declined, cancelled, handoff}, EventFactChanged, nil, Same, effects(recordMessage)},
 	{"input.refused", always, EventRefused, nil, Same, effects(noteRefusal)},
 }
 

@@ -3,7 +3,6 @@ package casework_test
 import (
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -24,7 +23,7 @@ var start = time.Date(2026, 3, 12, 10, 14, 0, 0, time.UTC)
 // world plays every party around one case: it answers the tasks the record
 // wants, by the ledger it is given.
 type world struct {
-	tb      testing.TB
+	tb      tester
 	lim     casework.Limits
 	now     time.Time
 	rec     *amendsv1.CaseRecord
@@ -34,7 +33,15 @@ type world struct {
 	verdict func(*amendsv1.Draft) []*amendsv1.ClaimCheck
 }
 
-func newWorld(tb testing.TB, ledger *amendsv1.PaymentEvidence) *world {
+// tester is what a test and a property have in common.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+func newWorld(tb tester, ledger *amendsv1.PaymentEvidence) *world {
 	tb.Helper()
 	return &world{tb: tb, lim: casework.DefaultLimits(), now: start, ledger: ledger}
 }

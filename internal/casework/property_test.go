@@ -1,0 +1,175 @@
+package casework_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/amends-dev/amends/internal/casework"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// Whatever arrives, in whatever order, late, twice or not at all: versions are
+// consecutive and follow rows of the table (STATE-1), fields come from their
+// authors (STATE-2), nothing leaves a terminal state (STATE-3), every open case
+// has something that will happen (LIVE-1), an input counts once (LOSS-1), no
+// state says refunded before the executor acknowledged (TRUTH-2), and the log
+// replays to the same record.
+func TestAnyScheduleKeepsTheInvariants(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, ledger8472(rapid.Bool().Draw(t, "settled")))
+		if rapid.Bool().Draw(t, "small") {
+			w.ledger.GetOrder().GetTotal().Minor = 5000
+			for _, c := range w.ledger.GetCaptures() {
+				c.Amount.Minor = 5000
+			}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "picky") == 0 {
+			w.verdict = func(*amendsv1.Draft) []*amendsv1.ClaimCheck {
+				return []*amendsv1.ClaimCheck{{What: "amount", Reason: "unsupported_amount"}}
+			}
+		}
+		w.post(draftTriage(t, "first"))
+		var old []casework.Input
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			in, ok := w.draw(t, old)
+			if !ok {
+				continue
+			}
+			old = append(old, in)
+			w.offer(t, in)
+		}
+		w.replays()
+	})
+}
+
+func draftTriage(t *rapid.T, label string) *amendsv1.Triage {
+	tr := supported()
+	tr.Outcome = rapid.SampledFrom([]amendsv1.TriageOutcome{
+		amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED, amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED, amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY,
+		amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY, amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, amendsv1.TriageOutcome_TRIAGE_OUTCOME_CANCEL,
+	}).Draw(t, label)
+	if tr.GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY {
+		tr.OrderId, tr.Reason = "", "order_not_found"
+	}
+	return tr
+}
+
+// draw makes the next input: mostly honest work, sometimes anything else.
+func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
+	open := w.tasks()
+	switch rapid.SampledFrom([]string{"work", "work", "work", "work", "due", "again", "message", "cancel", "decision", "provider", "error", "effect"}).Draw(t, "kind") {
+	case "work":
+		if len(open) == 0 {
+			return casework.Input{}, false
+		}
+		task := rapid.SampledFrom(open).Draw(t, "task")
+		return w.reply(task, w.work(task)), true
+	case "error":
+		if len(open) == 0 {
+			return casework.Input{}, false
+		}
+		task := rapid.SampledFrom(open).Draw(t, "task")
+		return w.reply(task, &amendsv1.TaskError{Reason: "engine_failed", Retryable: rapid.Bool().Draw(t, "retryable")}), true
+	case "effect":
+		task, ok := w.task(amendsv1.Slice_SLICE_EXECUTE)
+		if !ok {
+			return casework.Input{}, false
+		}
+		class := amendsv1.EffectClass(rapid.Int32Range(1, 8).Draw(t, "class"))
+		return w.reply(task, w.effect(class, task.Payload.GetExecute().GetAction())), true
+	case "due":
+		next, ok := casework.Next(w.rec)
+		if !ok {
+			return casework.Input{}, false
+		}
+		w.now = next.Add(time.Duration(rapid.Int64Range(-1, 1).Draw(t, "early")) * time.Second)
+		return w.input("orchestrator", &amendsv1.TimerDue{}, nil), true
+	case "again":
+		if len(old) == 0 {
+			return casework.Input{}, false
+		}
+		return rapid.SampledFrom(old).Draw(t, "old"), true
+	case "message":
+		in := w.input("gateway", &amendsv1.CustomerMessage{Channel: "web", Message: &amendsv1.UntrustedText{Text: "and?", Origin: amendsv1.TextOrigin_TEXT_ORIGIN_CUSTOMER}, BodySha256: w.rec.GetBodySha256(), PostedBy: "k"}, nil)
+		in.Triage = draftTriage(t, "later")
+		return in, true
+	case "cancel":
+		return w.input("gateway", &amendsv1.CaseCancel{Channel: "web", PostedBy: "k"}, nil), true
+	case "provider":
+		kind := rapid.SampledFrom([]string{"capture.settled", "refund.failed"}).Draw(t, "event")
+		return w.input("gateway", &amendsv1.ProviderEvent{OrderId: "8472", Kind: kind, ObjectId: "x"}, nil), true
+	default:
+		if w.rec.GetAction() == nil {
+			return casework.Input{}, false
+		}
+		verdict := rapid.SampledFrom([]amendsv1.Verdict{approve, approve, deny}).Draw(t, "verdict")
+		return w.decision(verdict, "maya", "apr-8472-1", rapid.Bool().Draw(t, "valid")), true
+	}
+}
+
+// offer applies an input as the orchestrator would, and checks the record.
+func (w *world) offer(t *rapid.T, in casework.Input) {
+	before := proto.CloneOf(w.rec)
+	c, err := casework.Decide(w.rec, in, w.lim)
+	if !proto.Equal(before, w.rec) {
+		t.Fatal("deciding changed the record it decided on")
+	}
+	switch {
+	case errors.Is(err, casework.ErrHandled):
+		if !casework.Handled(w.rec, in.GetEnvelope().GetSender(), in.GetEnvelope().GetMessageId()) {
+			t.Fatal("LOSS-1: an input was called handled that the record does not hold")
+		}
+		return
+	case errors.Is(err, casework.ErrNothingDue), errors.Is(err, casework.ErrFull):
+		return
+	case err != nil:
+		t.Fatalf("%T in %s: %v", in.Payload, casework.StateName(w.rec.GetState()), err)
+	}
+	w.log, w.rec = append(w.log, c), c.GetRecord()
+	w.check(t, before)
+}
+
+func (w *world) check(t *rapid.T, before *amendsv1.CaseRecord) {
+	rec := w.rec
+	if err := casework.CheckTimeline(rec); err != nil {
+		t.Fatalf("STATE-1: %v", err)
+	}
+	if rec.GetVersion() <= before.GetVersion() {
+		t.Fatal("STATE-1: a commit without a new version")
+	}
+	if before.GetState() == amendsv1.CaseState_CASE_STATE_VERIFIED_CLOSED && rec.GetState() != before.GetState() && rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
+		t.Fatalf("STATE-3: a closed case became %s", casework.StateName(rec.GetState()))
+	}
+	switch rec.GetState() {
+	case amendsv1.CaseState_CASE_STATE_REFUNDED:
+		if rec.GetEffect().GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
+			t.Fatal("TRUTH-2: refunded without an acknowledgement")
+		}
+	case amendsv1.CaseState_CASE_STATE_REFUND_REQUESTED:
+		if rec.GetAction() == nil {
+			t.Fatal("MONEY-2: a refund is requested without an action record")
+		}
+		if rec.GetDecision().GetNeedsApproval() && len(rec.GetApprovals()) == 0 {
+			t.Fatal("MONEY-2: a refund that needs a person is requested without one")
+		}
+	}
+	_, waits := casework.Next(rec)
+	queue := rec.GetCustody() != nil
+	done := casework.View(rec).GetClosed()
+	if !waits && !queue && !done {
+		t.Fatalf("LIVE-1: %s at v%d waits for nothing", casework.StateName(rec.GetState()), rec.GetVersion())
+	}
+	if int(rec.GetConsumption().GetDelegations()) > w.lim.Delegations {
+		t.Fatalf("BUDGET-1: %d delegations", rec.GetConsumption().GetDelegations())
+	}
+	for _, task := range w.tasks() {
+		if err := casework.Admit(rec, task.Payload.GetContract(), task.Envelope.GetSentAt().AsTime(), w.lim); err != nil {
+			t.Fatalf("outgoing task %s is not admissible: %v", task.Envelope.GetTaskId(), err)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package envelope
+
+import (
+	"fmt"
+	"sync"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// validator is shared by the whole process: it compiles a message's rules on
+// first sight and keeps them.
+var validator = sync.OnceValues(func() (protovalidate.Validator, error) {
+	return protovalidate.New(
+		protovalidate.WithFailFast(),
+		protovalidate.WithMessages(new(amendsv1.Envelope), new(amendsv1.CaseCommit), new(amendsv1.TaskAssign)),
+	)
+})
+
+// Validate checks any message of the desk against the rules of its schema, and
+// that each of its enum values and times is one this version knows. The error
+// names the first field that breaks a rule and never quotes its value.
+func Validate(m proto.Message) error {
+	v, err := validator()
+	if err != nil {
+		return fmt.Errorf("compile the schema rules: %w", err)
+	}
+	if err := v.Validate(m); err != nil {
+		return err
+	}
+	return wellFormed(m.ProtoReflect())
+}
+
+// wellFormed finds enum numbers without a name and times out of range, which
+// a schema's rules see only where somebody wrote a rule for them.
+func wellFormed(m protoreflect.Message) error {
+	if ts, ok := m.Interface().(*timestamppb.Timestamp); ok {
+		if ts.CheckValid() != nil { // its text quotes the value
+			return fmt.Errorf("not a time")
+		}
+		return nil
+	}
+	var err error
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsMap():
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				err = knownValue(f.MapValue(), v)
+				return err == nil
+			})
+		case f.IsList():
+			for i := range v.List().Len() {
+				if err = knownValue(f, v.List().Get(i)); err != nil {
+					break
+				}
+			}
+		default:
+			err = knownValue(f, v)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		return err == nil
+	})
+	return err
+}
+
+func knownValue(f protoreflect.FieldDescriptor, v protoreflect.Value) error {
+	switch {
+	case f.Message() != nil:
+		return wellFormed(v.Message())
+	case f.Enum() != nil && f.Enum().Values().ByNumber(v.Enum()) == nil:
+		return fmt.Errorf("not a value of %s", f.Enum().Name())
+	}
+	return nil
+}

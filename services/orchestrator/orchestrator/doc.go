@@ -1,0 +1,21 @@
+// Package orchestrator is the service that owns case records.
+//
+// Consumes: posts (intake.gateway), staff decisions (intake.console), results
+// (result.*), due timers (due.*). Emits: case commits (case.*), tasks (task.*),
+// customer views (view.*), timers (timer.*), dead letters. Grants: role
+// orchestrator of the manifest; one tool, orders.verify_owner, with a key that
+// can do nothing else.
+//
+// A transition commits in one compare-and-set publish (package casestore) and
+// then sends casework.Outgoing; nothing else is written. An input is
+// acknowledged only when the record that a successful compare-and-set wrote
+// holds it, so a stale cache can throw nothing away (LOSS-1, STATE-1). Whatever
+// is lost after the commit is sent again on redelivery, by the timer, by the
+// sweeper, at start and after a broker restart (LOSS-2, LIVE-1).
+//
+// Any number of replicas share the consumers. In one process a keyed lock
+// avoids needless conflicts; correctness rests on the compare-and-set alone.
+//
+// When the payments side or the broker is away, inputs are retried with growing
+// delay and dead-lettered when their deliveries are used up; nothing is guessed.
+package orchestrator

@@ -1,0 +1,123 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/casestore"
+	"github.com/amends-dev/amends/internal/casework"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// maxTries bounds how often one delivery decides again after a lost race.
+const maxTries = 6
+
+// handle turns one input into a commit and sends what the commit wants. It is
+// the commit protocol: load, look whether the input is in the record, decide,
+// compare-and-set, send, and only then acknowledge.
+func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
+	unlock := o.locks.lock(m.Parts.Tenant, m.Parts.CaseID)
+	defer unlock()
+	in := casework.Input{
+		AppliedInput: &amendsv1.AppliedInput{Envelope: m.Envelope, BrokerTime: timestamppb.New(m.Time), Stream: m.Stream, PolicyCorpus: o.cfg.PolicyCorpus},
+		Payload:      m.Payload,
+	}
+	fresh := m.Delivered > 1 // a redelivery may follow a commit this process did not see
+	for range maxTries {
+		snap, cached, err := o.load(ctx, m, fresh)
+		if err != nil {
+			return err
+		}
+		if snap.Record != nil && casework.Handled(snap.Record, in.GetEnvelope().GetSender(), in.GetEnvelope().GetMessageId()) {
+			o.metrics.resent.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", "repeat")))
+			return o.send(ctx, snap.Record, casework.Outgoing(snap.Record, o.lim))
+		}
+		// Again after a lost race: an approval checked against a stale record
+		// would be thrown away.
+		if err := o.prepare(ctx, &in, snap.Record); err != nil {
+			return err
+		}
+		commit, err := casework.Decide(snap.Record, in, o.lim)
+		if err != nil {
+			if cached { // never refuse on a record that may be stale
+				fresh = true
+				continue
+			}
+			return o.undecided(ctx, snap.Record, err)
+		}
+		seq, err := o.store.Commit(ctx, commit, snap.Seq)
+		switch {
+		case err == nil:
+			o.cache.put(casestore.Snapshot{Record: commit.GetRecord(), Seq: seq})
+			o.count(ctx, commit)
+			return o.send(ctx, commit.GetRecord(), casework.Delta(snap.Record, commit.GetRecord(), o.lim))
+		case errors.Is(err, casestore.ErrInvalid):
+			return bus.Reject("commit_invalid", err)
+		case errors.Is(err, casestore.ErrConflict), errors.Is(err, casestore.ErrUncertain):
+			o.metrics.conflicts.Add(ctx, 1)
+			fresh = true
+		default:
+			return bus.Retry(err)
+		}
+	}
+	return bus.Retry(fmt.Errorf("case %s: %d lost races", m.Parts.CaseID, maxTries))
+}
+
+// load gives the case an input is for: from the cache, else from the stream's
+// leader. A first post is taken to open its case without asking: if it does
+// not, its commit loses the compare-and-set.
+func (o *orchestrator) load(ctx context.Context, m *bus.Message, fresh bool) (snap casestore.Snapshot, cached bool, err error) {
+	tenant, id := m.Parts.Tenant, m.Parts.CaseID
+	if !fresh {
+		if snap, ok := o.cache.get(tenant, id); ok {
+			return snap, true, nil
+		}
+		if _, opens := m.Payload.(*amendsv1.CaseOpened); opens {
+			return casestore.Snapshot{}, true, nil
+		}
+	}
+	snap, err = o.store.Load(ctx, tenant, id)
+	switch {
+	case errors.Is(err, casestore.ErrNotFound):
+		o.cache.drop(tenant, id)
+		return casestore.Snapshot{}, false, nil
+	case err != nil:
+		return casestore.Snapshot{}, false, bus.Retry(err)
+	}
+	o.cache.put(snap)
+	return snap, false, nil
+}
+
+// undecided settles an input that gave no commit, judged on the newest record.
+func (o *orchestrator) undecided(ctx context.Context, rec *amendsv1.CaseRecord, err error) error {
+	switch {
+	case errors.Is(err, casework.ErrHandled):
+		return o.send(ctx, rec, casework.Outgoing(rec, o.lim))
+	case errors.Is(err, casework.ErrNothingDue):
+		// An early timer is a hint to look: arm the next one.
+		return o.arm(ctx, rec)
+	case errors.Is(err, casework.ErrNoCase):
+		return bus.Reject("case_unknown", err)
+	case errors.Is(err, casework.ErrFull):
+		return bus.Reject("case_full", err)
+	}
+	return bus.Retry(err)
+}
+
+func (o *orchestrator) count(ctx context.Context, c *amendsv1.CaseCommit) {
+	rec := c.GetRecord()
+	last := rec.GetTimeline()[len(rec.GetTimeline())-1]
+	o.metrics.commits.Add(ctx, 1, metric.WithAttributes(attribute.String("row", last.GetRow())))
+	if h := rec.GetHandled()[len(rec.GetHandled())-1]; h.GetRefused() != "" {
+		o.metrics.refused.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", h.GetRefused())))
+		o.log.InfoContext(ctx, "input refused", slog.String("case", rec.GetCaseId()), slog.String("trace", rec.GetTraceId()),
+			slog.String("sender", h.GetSender()), slog.String("message", h.GetMessageId()), slog.String("reason", h.GetRefused()))
+	}
+}

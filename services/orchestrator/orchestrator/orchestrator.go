@@ -1,0 +1,124 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/boot"
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/casestore"
+	"github.com/amends-dev/amends/internal/casework"
+	"github.com/amends-dev/amends/internal/payments"
+	"github.com/amends-dev/amends/internal/roles"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// store keeps case records with compare-and-set; package casestore has the
+// implementations and their conformance suite.
+type store interface {
+	Load(ctx context.Context, tenant, caseID string) (casestore.Snapshot, error)
+	Commit(ctx context.Context, c *amendsv1.CaseCommit, expect uint64) (uint64, error)
+}
+
+// owners answers whose order it is.
+type owners interface {
+	VerifyOwner(ctx context.Context, tenant, customer, order string) (bool, error)
+}
+
+// orchestrator holds what the handlers share.
+type orchestrator struct {
+	cfg      Config
+	lim      casework.Limits
+	log      *slog.Logger
+	conn     *bus.Conn
+	store    store
+	owners   owners
+	registry *approval.Registry
+	cache    *cache
+	locks    *locks
+	views    *views
+	metrics  metrics
+}
+
+type metrics struct {
+	commits   metric.Int64Counter
+	conflicts metric.Int64Counter
+	refused   metric.Int64Counter
+	resent    metric.Int64Counter
+}
+
+// Run serves until ctx ends; in-flight inputs are finished or given back.
+func Run(ctx context.Context, cfg Config, s *boot.Service) error {
+	conn, err := s.Connect(ctx, cfg.Common)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	key, err := boot.ReadSecret(cfg.Payments.KeyFile, s.Log)
+	if err != nil {
+		return err
+	}
+	client, err := payments.New(payments.Config{URL: cfg.Payments.URL, Key: string(key)})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	file, err := boot.ReadSecret(cfg.ApproverRegistry, s.Log)
+	if err != nil {
+		return err
+	}
+	registry, err := approval.ParseRegistry(file)
+	if err != nil {
+		return err
+	}
+	o, err := build(cfg, s, conn, casestore.NewJetStream(conn), client, registry)
+	if err != nil {
+		return err
+	}
+	return o.run(ctx)
+}
+
+func build(cfg Config, s *boot.Service, conn *bus.Conn, st store, own owners, registry *approval.Registry) (*orchestrator, error) {
+	lim := casework.DefaultLimits()
+	lim.ApprovalExpiry = cfg.ApprovalExpiry
+	o := &orchestrator{
+		cfg: cfg, lim: lim, log: s.Log, conn: conn, store: st, owners: own, registry: registry,
+		cache: newCache(), locks: newLocks(), views: newViews(),
+	}
+	m := s.Telemetry.Meter()
+	for _, c := range []struct {
+		into *metric.Int64Counter
+		name string
+		what string
+	}{
+		{&o.metrics.commits, "amends_case_commits_total", "Commits of case records, by the row followed last."},
+		{&o.metrics.conflicts, "amends_case_conflicts_total", "Commits that lost the compare-and-set."},
+		{&o.metrics.refused, "amends_case_refusals_total", "Inputs recorded as refused, by reason."},
+		{&o.metrics.resent, "amends_case_resends_total", "Records whose outgoing messages were sent again, by cause."},
+	} {
+		counter, err := m.Int64Counter(c.name, metric.WithDescription(c.what))
+		if err != nil {
+			return nil, fmt.Errorf("metric %s: %w", c.name, err)
+		}
+		*c.into = counter
+	}
+	return o, nil
+}
+
+// run drains results and decisions besides posts, each on its own consumer, so
+// that started cases never wait behind new ones.
+func (o *orchestrator) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for consumer, workers := range map[string]int{
+		roles.ConsumerResults: o.cfg.Workers, roles.ConsumerDecisions: o.cfg.Workers, roles.ConsumerPosts: o.cfg.Workers, roles.ConsumerDue: max(o.cfg.Workers/8, 1),
+	} {
+		g.Go(func() error { return o.conn.Consume(ctx, consumer, o.handle, bus.ConsumeOptions{Workers: workers}) })
+	}
+	g.Go(func() error { return o.sweep(ctx) })
+	return g.Wait()
+}

@@ -1,0 +1,81 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/casework"
+	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/triage"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// prepare makes the look-ups a decision needs and puts their answers into the
+// input, where they stay with the log: deciding itself does no I/O.
+func (o *orchestrator) prepare(ctx context.Context, in *casework.Input, rec *amendsv1.CaseRecord) error {
+	if text, ok := casework.NeedsTriage(in.Payload); ok {
+		t, err := o.triage(ctx, in, rec, text)
+		if err != nil {
+			return bus.Retry(err)
+		}
+		in.Triage = t
+	}
+	if d, ok := casework.NeedsApprover(in.Payload); ok {
+		in.Approver = o.checkApprover(in, rec, d)
+	}
+	return nil
+}
+
+// triage reads a message and asks the payments side which of the orders it
+// names are the caller's. The caller is the envelope's, set at the gateway;
+// the text never says who somebody is.
+func (o *orchestrator) triage(ctx context.Context, in *casework.Input, rec *amendsv1.CaseRecord, text *amendsv1.UntrustedText) (*amendsv1.Triage, error) {
+	env := in.GetEnvelope()
+	reading := triage.Read(text.GetText())
+	if rec != nil {
+		reading = reading.Continue(rec.GetTriage())
+	}
+	mine := make([]bool, len(reading.Refs))
+	g, gctx := errgroup.WithContext(ctx)
+	for i, ref := range reading.Refs {
+		g.Go(func() error {
+			ok, err := o.owners.VerifyOwner(gctx, env.GetTenant(), env.GetCustomerId(), ref)
+			mine[i] = ok
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	var owned, calls []string
+	for i, ref := range reading.Refs {
+		calls = append(calls, fmt.Sprintf("call-%s-t%d", ident.Suffix(env.GetCaseId()), len(rec.GetMessages())*triage.MaxRefs+i+1))
+		if mine[i] {
+			owned = append(owned, ref)
+		}
+	}
+	t := triage.Conclude(reading, owned)
+	t.CallIds = calls
+	return t, nil
+}
+
+// checkApprover verifies a signed decision against the approver registry. The
+// executor verifies it again with its own copy; this check only keeps forged
+// ones from moving the state.
+func (o *orchestrator) checkApprover(in *casework.Input, rec *amendsv1.CaseRecord, d *amendsv1.SignedDecision) *amendsv1.ApproverCheck {
+	check := &amendsv1.ApproverCheck{ApproverId: d.GetApproverId(), RegistryVersion: o.registry.Version}
+	if rec.GetAction() == nil {
+		check.Reason = approval.ReasonOtherAction
+		return check
+	}
+	if err := approval.Check(o.registry, rec.GetAction(), d, in.GetBrokerTime().AsTime()); err != nil {
+		check.Reason = approval.ReasonOf(err)
+		return check
+	}
+	check.Valid = true
+	return check
+}

@@ -1,0 +1,189 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/casework"
+	"github.com/amends-dev/amends/internal/roles"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+const (
+	// unsynced is how long the broker may keep an acknowledged message of
+	// a recomputable stream off the disk; three times of it are sent again.
+	unsynced = 2 * time.Minute
+	// walkIdle ends a walk that gets nothing more.
+	walkIdle = 2 * time.Second
+	// walkLimit bounds one walk.
+	walkLimit = 10 * time.Minute
+	// grace is how long after its deadline a case may still be with its timer.
+	grace = 5 * time.Second
+	// resendWorkers bound how many cases are sent again side by side.
+	resendWorkers = 16
+)
+
+// openCase is what the sweeper keeps of a case: enough to know when to look.
+type openCase struct {
+	tenant, id string
+	version    uint64
+	next       time.Time
+	updated    time.Time
+	open       bool
+}
+
+// sweeper finds cases whose deadline passed without a timer, and after a start
+// or a broker restart sends everything again that may have been lost. It walks
+// the commits on a durable consumer which all replicas share; each keeps the
+// cases it saw, so every open case is with some replica. A case it holds may
+// have moved on elsewhere: it looks at the newest record before it acts.
+type sweeper struct {
+	*orchestrator
+	mu    sync.Mutex
+	cases map[string]openCase
+	last  time.Time // broker's time of the newest commit seen
+}
+
+func (o *orchestrator) sweep(ctx context.Context) error {
+	s := &sweeper{orchestrator: o, cases: map[string]openCase{}}
+	changed := make(chan struct{}, 1)
+	changed <- struct{}{} // a start is a change: what was sent before may be lost
+	o.conn.OnServerChange(func() {
+		o.views.forget()
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	tick := time.NewTicker(o.cfg.SweepEvery)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			if err = s.resend(ctx); err != nil && ctx.Err() == nil {
+				// Until it has succeeded once more, it is still to be done.
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(walkIdle):
+				}
+			}
+		case <-tick.C:
+			err = s.overdue(ctx, time.Now())
+		}
+		if err != nil && ctx.Err() == nil {
+			o.log.WarnContext(ctx, "sweep failed; it is tried again", slog.String("error", err.Error()))
+		}
+	}
+}
+
+// resend walks every commit and sends Outgoing for each case that is open, or
+// changed so lately that an unsynced message may be missing.
+func (s *sweeper) resend(ctx context.Context) error {
+	if err := s.conn.ResetConsumer(ctx, roles.ConsumerSweep, 1); err != nil {
+		return fmt.Errorf("rewind the sweep: %w", err)
+	}
+	s.mu.Lock()
+	clear(s.cases)
+	s.mu.Unlock()
+	if err := s.walk(ctx); err != nil {
+		return err
+	}
+	return s.look(ctx, "restart", func(c openCase) bool { return c.open || s.last.Sub(c.updated) <= 3*unsynced })
+}
+
+// overdue takes in the commits since the last walk and wakes every case whose
+// deadline has passed for longer than its timer may take.
+func (s *sweeper) overdue(ctx context.Context, now time.Time) error {
+	if err := s.walk(ctx); err != nil {
+		return err
+	}
+	return s.look(ctx, "overdue", func(c openCase) bool { return c.open && !c.next.IsZero() && now.Sub(c.next) > grace })
+}
+
+// walk takes in commits until there are no more.
+func (s *sweeper) walk(ctx context.Context) error {
+	walk, stop := context.WithTimeout(ctx, walkLimit)
+	defer stop()
+	idle := time.AfterFunc(walkIdle, stop)
+	defer idle.Stop()
+	return s.conn.ConsumeRaw(walk, roles.ConsumerSweep, func(_ context.Context, m *bus.Raw) error {
+		idle.Reset(walkIdle)
+		var c amendsv1.CaseCommit
+		if err := proto.Unmarshal(m.Data, &c); err != nil {
+			return bus.Reject("commit_undecodable", err)
+		}
+		s.note(c.GetRecord(), m.Time)
+		if m.Pending == 0 {
+			idle.Reset(walkIdle / 8) // workers may still be busy with the ones before
+		}
+		return nil
+	}, bus.ConsumeOptions{Workers: 4})
+}
+
+func (s *sweeper) note(rec *amendsv1.CaseRecord, at time.Time) {
+	next, waits := casework.Next(rec)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at.After(s.last) {
+		s.last = at
+	}
+	key := rec.GetTenant() + "." + rec.GetCaseId()
+	if have, ok := s.cases[key]; ok && have.version >= rec.GetVersion() {
+		return
+	}
+	s.cases[key] = openCase{
+		tenant: rec.GetTenant(), id: rec.GetCaseId(), version: rec.GetVersion(), next: next, updated: at,
+		open: waits || !casework.View(rec).GetClosed(),
+	}
+}
+
+// look loads the newest record of the cases that want it and sends what it
+// wants; cases that need no more watching are let go.
+func (s *sweeper) look(ctx context.Context, cause string, wanted func(openCase) bool) error {
+	s.mu.Lock()
+	var todo []openCase
+	for key, c := range s.cases {
+		if wanted(c) {
+			todo = append(todo, c)
+		}
+		if !c.open && !wanted(c) {
+			delete(s.cases, key)
+		}
+	}
+	s.mu.Unlock()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(resendWorkers)
+	for _, c := range todo {
+		g.Go(func() error { return s.again(ctx, c, cause) })
+	}
+	return g.Wait()
+}
+
+func (s *sweeper) again(ctx context.Context, c openCase, cause string) error {
+	unlock := s.locks.lock(c.tenant, c.id)
+	defer unlock()
+	snap, err := s.store.Load(ctx, c.tenant, c.id)
+	if err != nil {
+		return fmt.Errorf("look at case %s: %w", c.id, err)
+	}
+	s.cache.put(snap)
+	s.note(snap.Record, snap.Record.GetUpdatedAt().AsTime())
+	s.metrics.resent.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", cause)))
+	return s.send(ctx, snap.Record, casework.Outgoing(snap.Record, s.lim))
+}
