@@ -143,6 +143,7 @@ func assignment(rec *amendsv1.CaseRecord, n *amendsv1.TaskNode, a *amendsv1.Atte
 		out.Input = &amendsv1.TaskAssign_Execute{Execute: &amendsv1.ExecuteOrder{Action: rec.GetAction(), Approvals: approvalsOf(rec), CancelRevision: rec.GetCancelRevision()}}
 	case amendsv1.Slice_SLICE_CANCEL:
 		out.Input = &amendsv1.TaskAssign_Cancel{Cancel: &amendsv1.CancelOrder{Action: rec.GetAction(), CancelRevision: rec.GetCancelRevision()}}
+	default: // no such slice: the assignment stays without input, and sealing refuses it
 	}
 	return out
 }

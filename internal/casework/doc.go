@@ -17,4 +17,6 @@
 //
 // Every input is recorded by sender and message id, applied or refused with
 // a reason code; an input already in the record changes nothing (LOSS-1).
+//
+//go:generate go test -run TestStateMachineDocument -update .
 package casework

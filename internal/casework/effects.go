@@ -89,7 +89,7 @@ var (
 		f := s.finding
 		d := &amendsv1.Decision{
 			Refund: f.Kind == entitlement.Refund, Reason: f.Reason, EvidenceComplete: f.Kind != entitlement.Hold,
-			NeedsApproval: f.Approvers > 0, ApproversNeeded: uint32(f.Approvers), //nolint:gosec // 0, 1 or 2
+			NeedsApproval: f.Approvers > 0, ApproversNeeded: uint32(f.Approvers),
 			CallIds: f.CallIDs, PolicyCitation: f.Citation, Facts: f.Facts, Rules: entitlement.RuleSet,
 		}
 		for _, r := range f.Refunds {

@@ -87,7 +87,7 @@ func (s *step) event() (Event, string) {
 		}
 		return EventOpened, ""
 	case *amendsv1.CustomerMessage:
-		return s.messageEvent(m)
+		return s.messageEvent()
 	case *amendsv1.CaseCancel:
 		return EventCancel, ""
 	case *amendsv1.ProviderEvent:
@@ -116,7 +116,7 @@ func (s *step) event() (Event, string) {
 	return EventRefused, "type_unexpected"
 }
 
-func (s *step) messageEvent(m *amendsv1.CustomerMessage) (Event, string) {
+func (s *step) messageEvent() (Event, string) {
 	if len(s.rec.GetMessages()) >= s.lim.Messages {
 		return EventRefused, "message_limit"
 	}
@@ -176,8 +176,9 @@ func effectEvent(m *amendsv1.EffectResult) (Event, string) {
 		return EventUndecidable, ""
 	case amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP:
 		return EventEffectUnknown, ""
+	default:
+		return EventRefused, fmt.Sprintf("effect_class_%d", m.GetClass())
 	}
-	return EventRefused, fmt.Sprintf("effect_class_%d", m.GetClass())
 }
 
 // author names the one service that may send each result type; a result that

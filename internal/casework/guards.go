@@ -96,11 +96,17 @@ func matches(s *step) bool {
 		got := e.GetRefunds()[i]
 		if got.GetIdempotencyKey() != want.GetIdempotencyKey() || got.GetPaymentId() != want.GetPaymentId() ||
 			!money.Equal(got.GetAmount(), want.GetAmount()) || got.GetOutcome().GetRefundId() == "" ||
-			got.GetOutcome().GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
+			got.GetOutcome().GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED || !moving(got.GetOutcome().GetProviderStatus()) {
 			return false
 		}
 	}
 	return true
+}
+
+// moving reports whether a refund in this status is money on its way or
+// arrived. A refund that exists and failed is no refund (B15).
+func moving(st amendsv1.RefundStatus) bool {
+	return st == amendsv1.RefundStatus_REFUND_STATUS_PENDING || st == amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED
 }
 
 // Guards of the reply.

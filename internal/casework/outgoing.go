@@ -150,6 +150,7 @@ func View(rec *amendsv1.CaseRecord) *amendsv1.CaseView {
 		v.NextAt = rec.GetDeadlines().GetCustomerReply()
 	case holding:
 		v.NextAt = rec.GetDeadlines().GetRecheck()
+	default: // nothing the customer could wait for is dated
 	}
 	return v
 }
@@ -169,8 +170,10 @@ func nextWord(rec *amendsv1.CaseRecord) string {
 		if terminal(rec) {
 			return ""
 		}
+		return "the_desk"
+	default:
+		return "the_desk"
 	}
-	return "the_desk"
 }
 
 var replyWords = map[amendsv1.ReplyKind]string{

@@ -422,3 +422,24 @@ func TestTimersAndCasesThatAreNotThere(t *testing.T) {
 		t.Errorf("refused as %q", h[len(h)-1].GetRefused())
 	}
 }
+
+// Bug B15: only a refund that is on its way or done counts as one.
+func TestAcknowledgedStatusB15(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[amendsv1.RefundStatus]string{
+		amendsv1.RefundStatus_REFUND_STATUS_PENDING:         "REFUNDED",
+		amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED:       "REFUNDED",
+		amendsv1.RefundStatus_REFUND_STATUS_FAILED:          "HUMAN_HANDOFF",
+		amendsv1.RefundStatus_REFUND_STATUS_CANCELED:        "HUMAN_HANDOFF",
+		amendsv1.RefundStatus_REFUND_STATUS_REQUIRES_ACTION: "HUMAN_HANDOFF",
+		amendsv1.RefundStatus_REFUND_STATUS_UNKNOWN:         "HUMAN_HANDOFF",
+		amendsv1.RefundStatus_REFUND_STATUS_UNSPECIFIED:     "HUMAN_HANDOFF",
+	} {
+		w := requested(t)
+		task := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+		e := w.effect(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, task.Payload.GetExecute().GetAction())
+		e.Refunds[0].Outcome.ProviderStatus = status
+		w.apply(w.reply(task, e))
+		w.want(want, 7)
+	}
+}

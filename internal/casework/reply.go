@@ -84,6 +84,7 @@ func (s *step) facts(kind amendsv1.ReplyKind) []*amendsv1.Claim {
 			}
 		}
 		add(is(amendsv1.ClaimKind_CLAIM_KIND_HANDED_TO_PERSON))
+	default: // no such kind: a reply without facts is refused by its contract
 	}
 	if s.masked() {
 		add(is(amendsv1.ClaimKind_CLAIM_KIND_SENSITIVE_DATA_MASKED))

@@ -165,8 +165,9 @@ func terminal(rec *amendsv1.CaseRecord) bool {
 		return true
 	case cancelled:
 		return rec.GetReply().GetStatus() == amendsv1.ReplyStatus_REPLY_STATUS_SENT
+	default:
+		return false
 	}
-	return false
 }
 
 // StateName gives a state's name as the documents write it: AWAITING_APPROVAL.

@@ -32,8 +32,8 @@ type Payments struct {
 	KeyFile string `yaml:"key_file"`
 }
 
-// DefaultConfig gives the defaults a file is decoded over.
-func DefaultConfig() Config {
+// Defaults gives the configuration a file is decoded over.
+func Defaults() Config {
 	return Config{Workers: 64, SweepEvery: time.Minute, ApprovalExpiry: casework.DefaultLimits().ApprovalExpiry}
 }
 

@@ -52,14 +52,16 @@ type metrics struct {
 	resent    metric.Int64Counter
 }
 
+// Deps are what the service is given.
+type Deps struct {
+	Bus   *bus.Conn
+	Log   *slog.Logger
+	Meter metric.Meter
+}
+
 // Run serves until ctx ends; in-flight inputs are finished or given back.
-func Run(ctx context.Context, cfg Config, s *boot.Service) error {
-	conn, err := s.Connect(ctx, cfg.Common)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	key, err := boot.ReadSecret(cfg.Payments.KeyFile, s.Log)
+func Run(ctx context.Context, cfg Config, deps Deps) error {
+	key, err := boot.ReadSecret(cfg.Payments.KeyFile, deps.Log)
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ func Run(ctx context.Context, cfg Config, s *boot.Service) error {
 		return err
 	}
 	defer client.Close()
-	file, err := boot.ReadSecret(cfg.ApproverRegistry, s.Log)
+	file, err := boot.ReadSecret(cfg.ApproverRegistry, deps.Log)
 	if err != nil {
 		return err
 	}
@@ -76,21 +78,20 @@ func Run(ctx context.Context, cfg Config, s *boot.Service) error {
 	if err != nil {
 		return err
 	}
-	o, err := build(cfg, s, conn, casestore.NewJetStream(conn), client, registry)
+	o, err := build(cfg, deps, casestore.NewJetStream(deps.Bus), client, registry)
 	if err != nil {
 		return err
 	}
 	return o.run(ctx)
 }
 
-func build(cfg Config, s *boot.Service, conn *bus.Conn, st store, own owners, registry *approval.Registry) (*orchestrator, error) {
+func build(cfg Config, deps Deps, st store, own owners, registry *approval.Registry) (*orchestrator, error) {
 	lim := casework.DefaultLimits()
 	lim.ApprovalExpiry = cfg.ApprovalExpiry
 	o := &orchestrator{
-		cfg: cfg, lim: lim, log: s.Log, conn: conn, store: st, owners: own, registry: registry,
+		cfg: cfg, lim: lim, log: deps.Log, conn: deps.Bus, store: st, owners: own, registry: registry,
 		cache: newCache(), locks: newLocks(), views: newViews(),
 	}
-	m := s.Telemetry.Meter()
 	for _, c := range []struct {
 		into *metric.Int64Counter
 		name string
@@ -101,7 +102,7 @@ func build(cfg Config, s *boot.Service, conn *bus.Conn, st store, own owners, re
 		{&o.metrics.refused, "amends_case_refusals_total", "Inputs recorded as refused, by reason."},
 		{&o.metrics.resent, "amends_case_resends_total", "Records whose outgoing messages were sent again, by cause."},
 	} {
-		counter, err := m.Int64Counter(c.name, metric.WithDescription(c.what))
+		counter, err := deps.Meter.Int64Counter(c.name, metric.WithDescription(c.what))
 		if err != nil {
 			return nil, fmt.Errorf("metric %s: %w", c.name, err)
 		}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the command line.
+type cli struct {
+	LogLevel string `help:"Log the services at this level to standard error: debug, info, warn, error, off." default:"off" enum:"debug,info,warn,error,off"`
+
+	Demo    demoCmd    `cmd:"" help:"Run the founding request req-8472 on a real desk, both endings, and check them."`
+	Up      upCmd      `cmd:"" help:"Keep a desk running and print how to use it."`
+	Bench   benchCmd   `cmd:"" help:"Measure cases a second, each with a signed approval, and check that refunds equal cases."`
+	Sandbox sandboxCmd `cmd:"" help:"Run the payments sandbox alone."`
+}
+
+// console is where a command writes, and how the services log.
+type console struct {
+	out io.Writer
+	log slog.Handler
+}
+
+func (c *console) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.out, format, args...) // standard output gone: nothing to tell anybody
+}
+
+// errCheck: the command ran, and what it checked is not so.
+var errCheck = errors.New("not as specified")
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run gives the exit code: 0 clean, 1 failed or not as specified, 2 usage.
+func run(args []string) int {
+	var c cli
+	parser, err := kong.New(&c, kong.Name("amends-dev"), kong.Description("The Amends refund desk in one process."), kong.UsageOnError())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "amends-dev:", err)
+		return 1
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "amends-dev:", err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	if err := parsed.Run(&console{out: os.Stdout, log: logHandler(c.LogLevel)}); err != nil {
+		fmt.Fprintln(os.Stderr, "amends-dev:", err)
+		return 1
+	}
+	return 0
+}
+
+func logHandler(level string) slog.Handler {
+	if level == "off" {
+		return slog.DiscardHandler
+	}
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		l = slog.LevelInfo // the parser lets only known names through
+	}
+	return slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l})
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/amends-dev/amends/internal/allinone"
+)
+
+// upCmd keeps a desk running.
+type upCmd struct {
+	Dir     string `help:"Where the desk keeps everything; found again at the next start." default:".amends" type:"path"`
+	Gateway string `help:"Address of the customer API." default:"127.0.0.1:8080"`
+	Console string `help:"Address of the staff API and pages." default:"127.0.0.1:8081"`
+	Sandbox string `help:"Address of the payments sandbox." default:"127.0.0.1:8090"`
+}
+
+// Run runs until it is interrupted, or a service ends.
+func (u upCmd) Run(ctx context.Context, c *console) error {
+	if err := os.MkdirAll(u.Dir, 0o700); err != nil {
+		return fmt.Errorf("desk directory: %w", err)
+	}
+	desk, err := allinone.Start(ctx, allinone.Options{Dir: u.Dir, GatewayListen: u.Gateway, ConsoleListen: u.Console, SandboxListen: u.Sandbox, Log: c.log})
+	if err != nil {
+		return fmt.Errorf("%w (are the ports of --gateway, --console and --sandbox free?)", err)
+	}
+	if err := load(ctx, desk, duplicateLedger); err != nil {
+		c.printf("The trial order is as it was at the first start: %v\n", err)
+	}
+	u.explain(c, desk)
+	select {
+	case <-ctx.Done():
+		c.printf("\nStopping: what is in flight is finished first.\n")
+		return desk.Close()
+	case err := <-desk.Failed():
+		_ = desk.Close() // the first error is the one to tell
+		return err
+	}
+}
+
+func (u upCmd) explain(c *console, desk *allinone.Desk) {
+	t := desk.Trial
+	c.printf(`The desk is up. Everything it keeps is in %s.
+
+  customer API   %s
+  staff console  %s/cases/%s/%s   (any user name; password: the staff token)
+  sandbox        %s   (OpenAPI at /openapi.yaml)
+  broker         %s
+
+  channel token  %s   (posts for %s)
+  staff token    %s
+  approver key   %s
+
+Order 8472 of %s was charged twice. Post, look, follow:
+
+  curl -sS -X POST %s/v1/cases -H 'Authorization: Bearer %s' -H 'Idempotency-Key: try-1' -H 'Content-Type: application/json' -d '{"case_id":"%s","message":"%s"}'
+  curl -sS %s/v1/cases/%s -H 'Authorization: Bearer %s'
+  curl -sSN %s/v1/cases/%s/events -H 'Authorization: Bearer %s'
+
+When it waits for approval, approve it with the approver's own key:
+
+  go run ./cmd/amends approve %s --key %s --tenant %s --console %s --token-file %s
+
+Interrupt to stop.
+`, desk.Dir(), desk.GatewayURL, desk.ConsoleURL, allinone.Tenant, demoCase, desk.SandboxURL, desk.BrokerURL(),
+		t.ChannelToken, allinone.Customer, t.StaffToken, t.KeyFiles[allinone.Approver],
+		allinone.Customer,
+		desk.GatewayURL, t.ChannelToken, demoCase, demoMessage,
+		desk.GatewayURL, demoCase, t.ChannelToken,
+		desk.GatewayURL, demoCase, t.ChannelToken,
+		demoCase, t.KeyFiles[allinone.Approver], allinone.Tenant, desk.ConsoleURL, filepath.Join(desk.Dir(), "secrets", "staff-sam"))
+}

@@ -1,0 +1,169 @@
+package allinone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/amends-dev/amends/internal/broker"
+	"github.com/amends-dev/amends/internal/provision"
+	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/sandbox"
+)
+
+// Options say how to run a desk; the zero value but for Dir is the demo's.
+type Options struct {
+	// Dir keeps everything; it must exist.
+	Dir string
+	// NoSync leaves acknowledged messages to the broker's two-minute sync.
+	NoSync bool
+	// Orchestrators is how many replicas share the orchestrator's consumers;
+	// default 1.
+	Orchestrators int
+	// Operator adds an identity that may inspect every stream, for tests and
+	// for the counters of the load test.
+	Operator bool
+	// Unlimited takes the rate limits away, for load.
+	Unlimited bool
+	// GatewayListen and ConsoleListen default to free ports on the loopback
+	// address, as do SandboxListen and BrokerPort.
+	GatewayListen, ConsoleListen, SandboxListen string
+	BrokerPort                                  int
+	// Log gets the services' logs; nil discards them.
+	Log slog.Handler
+}
+
+// Desk is a running desk.
+type Desk struct {
+	GatewayURL, ConsoleURL, SandboxURL string
+	// Trial are the credentials to try it with.
+	Trial Trial
+	// Provider administers the sandbox: orders in, everything out.
+	Provider *sandbox.Admin
+
+	opts    Options
+	log     *slog.Logger
+	broker  *broker.Server
+	redis   *miniredis.Miniredis
+	sandbox *sandbox.Server
+	files   *files
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	failed  chan error
+	once    sync.Once
+}
+
+// startLimit bounds how long the parts may take to begin.
+const startLimit = 30 * time.Second
+
+// Start runs a desk until Close. It returns when requests are served.
+func Start(ctx context.Context, o Options) (_ *Desk, err error) {
+	if o.Orchestrators == 0 {
+		o.Orchestrators = 1
+	}
+	if o.Log == nil {
+		o.Log = slog.DiscardHandler
+	}
+	d := &Desk{opts: o, log: slog.New(o.Log), failed: make(chan error, 16)}
+	ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if d.files, err = openFiles(o.Dir); err != nil {
+		return nil, err
+	}
+	d.Trial = d.files.trial
+	begin, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := d.startBroker(begin); err != nil {
+		return nil, err
+	}
+	if d.redis, err = miniredis.Run(); err != nil {
+		return nil, fmt.Errorf("start redis: %w", err)
+	}
+	// The provider outlives the services: calls in flight at the end are answered.
+	d.sandbox, err = sandbox.Start(context.WithoutCancel(ctx), sandbox.Config{
+		Listen: o.SandboxListen, File: filepath.Join(o.Dir, "sandbox", "journal.jsonl"), Keys: d.files.sandboxKeys(),
+		Now: time.Now, Log: d.log.With(slog.String("service", "sandbox")),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start sandbox: %w", err)
+	}
+	d.SandboxURL = d.sandbox.URL
+	d.Provider = sandbox.NewAdmin(d.SandboxURL, d.files.secret("payments-admin"))
+	if err := d.startServices(ctx, begin); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Desk) startBroker(ctx context.Context) error {
+	m := roles.Desk()
+	var err error
+	d.broker, err = broker.Start(broker.Options{
+		Manifest: m, StoreDir: filepath.Join(d.opts.Dir, "broker"), SeedDir: filepath.Join(d.opts.Dir, "seeds"),
+		Port: d.opts.BrokerPort, SyncAlways: !d.opts.NoSync, Operator: d.opts.Operator, Log: d.log.With(slog.String("service", "broker")),
+	})
+	if err != nil {
+		return err
+	}
+	nc, js, err := provision.Connect(d.broker.URL(), d.broker.Seed(broker.Provisioner))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	if err := provision.Apply(ctx, js, m, provision.Options{}); err != nil {
+		return err
+	}
+	return provision.Check(ctx, js, m, provision.Options{})
+}
+
+// BrokerURL is where the broker listens.
+func (d *Desk) BrokerURL() string { return d.broker.URL() }
+
+// Seed is the broker credential of a service, for tests that act as it.
+func (d *Desk) Seed(s roles.Service) []byte { return d.broker.Seed(s) }
+
+// Dir is where the desk keeps everything.
+func (d *Desk) Dir() string { return d.opts.Dir }
+
+// Failed tells of a service that ended by itself.
+func (d *Desk) Failed() <-chan error { return d.failed }
+
+// Close stops the services, letting what is in flight finish, then sandbox,
+// Redis and broker. The directory stays.
+func (d *Desk) Close() error {
+	var err error
+	d.once.Do(func() {
+		d.stop()
+		d.running.Wait()
+		if d.sandbox != nil {
+			err = errors.Join(err, d.sandbox.Close())
+		}
+		if d.redis != nil {
+			d.redis.Close()
+		}
+		if d.broker != nil {
+			d.broker.Shutdown()
+		}
+	})
+	return err
+}
+
+// TempDir makes a directory for a desk that is not kept, and gives how to
+// remove it.
+func TempDir() (dir string, remove func(), err error) {
+	if dir, err = os.MkdirTemp("", "amends-"); err != nil {
+		return "", nil, fmt.Errorf("desk directory: %w", err)
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, nil // left-over files are in the temporary directory
+}

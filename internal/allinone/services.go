@@ -1,0 +1,159 @@
+package allinone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/policy"
+	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/telemetry"
+	"github.com/amends-dev/amends/services/composer/composer"
+	"github.com/amends-dev/amends/services/console/console"
+	"github.com/amends-dev/amends/services/gateway/gateway"
+	"github.com/amends-dev/amends/services/orchestrator/orchestrator"
+	"github.com/amends-dev/amends/services/payment-investigator/investigator"
+	"github.com/amends-dev/amends/services/policy-specialist/policydesk"
+	"github.com/amends-dev/amends/services/refund-executor/executor"
+	"github.com/amends-dev/amends/services/verifier/verifier"
+)
+
+// member is one service of the desk with what it is given: its own connection
+// on its own credential, its own telemetry.
+type member struct {
+	conn *bus.Conn
+	tel  *telemetry.Telemetry
+	log  *slog.Logger
+}
+
+// part is how to run one service.
+type part struct {
+	service roles.Service
+	run     func(ctx context.Context, m member) error
+}
+
+// startServices starts every service and waits until the HTTP APIs serve.
+func (d *Desk) startServices(ctx, begin context.Context) error {
+	corpus, err := policy.Embedded()
+	if err != nil {
+		return err
+	}
+	gatewayAt, consoleAt := make(chan string, 1), make(chan string, 1)
+	for _, p := range d.parts(corpus.Version, gatewayAt, consoleAt) {
+		if err := d.startPart(ctx, begin, p); err != nil {
+			return err
+		}
+	}
+	for into, at := range map[*string]chan string{&d.GatewayURL: gatewayAt, &d.ConsoleURL: consoleAt} {
+		select {
+		case addr := <-at:
+			*into = "http://" + addr
+		case err := <-d.failed:
+			return err
+		case <-begin.Done():
+			return fmt.Errorf("start the desk: %w", begin.Err())
+		}
+	}
+	return nil
+}
+
+func (d *Desk) startPart(ctx, begin context.Context, p part) error {
+	tel, err := telemetry.New(string(p.service))
+	if err != nil {
+		return err
+	}
+	log := d.log.With(slog.String("service", string(p.service)))
+	conn, err := bus.Connect(begin, bus.Config{URL: d.broker.URL(), Service: p.service, Seed: d.broker.Seed(p.service), Manifest: roles.Desk()},
+		bus.Deps{Log: log, Meter: tel.Meter()})
+	if err != nil {
+		return err
+	}
+	d.running.Go(func() {
+		err := p.run(ctx, member{conn: conn, tel: tel, log: log})
+		conn.Close()
+		err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx)))
+		if ctx.Err() == nil || err != nil {
+			select {
+			case d.failed <- fmt.Errorf("%s ended: %w", p.service, errors.Join(err, errEnded)):
+			default: // somebody is told already
+			}
+		}
+	})
+	return nil
+}
+
+var errEnded = errors.New("a service does not end by itself")
+
+// parts lists the services with their configurations. The workers first: an
+// order of convenience, not of need.
+func (d *Desk) parts(corpus string, gatewayAt, consoleAt chan<- string) []part {
+	f := d.files
+	parts := []part{
+		{roles.PaymentInvestigator, func(ctx context.Context, m member) error {
+			cfg := investigator.Defaults()
+			cfg.Payments.URL, cfg.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-read-investigator")
+			return investigator.Run(ctx, cfg, investigator.Deps{Bus: m.conn, Log: m.log})
+		}},
+		{roles.PolicySpecialist, func(ctx context.Context, m member) error {
+			return policydesk.Run(ctx, policydesk.Defaults(), policydesk.Deps{Bus: m.conn, Log: m.log})
+		}},
+		{roles.Composer, func(ctx context.Context, m member) error {
+			return composer.Run(ctx, composer.Defaults(), composer.Deps{Bus: m.conn, Log: m.log})
+		}},
+		{roles.Verifier, func(ctx context.Context, m member) error {
+			cfg := verifier.Defaults()
+			cfg.Payments.URL, cfg.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-read-verifier")
+			return verifier.Run(ctx, cfg, verifier.Deps{Bus: m.conn, Log: m.log})
+		}},
+		{roles.RefundExecutor, func(ctx context.Context, m member) error {
+			cfg := executor.Defaults()
+			cfg.Payments.URL, cfg.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-refund-write")
+			cfg.ApproverRegistry = f.registry()
+			return executor.Run(ctx, cfg, executor.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter()})
+		}},
+		{roles.Console, func(ctx context.Context, m member) error {
+			cfg := console.Defaults()
+			cfg.Listen = orFree(d.opts.ConsoleListen)
+			cfg.Staff = []console.Staff{{ID: StaffMember, TokenSHA256: f.hash("staff-sam"), Tenants: []string{Tenant}}}
+			return console.Run(ctx, cfg, console.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Ready: tell(consoleAt)})
+		}},
+		{roles.Gateway, func(ctx context.Context, m member) error {
+			return gateway.Run(ctx, d.gatewayConfig(), gateway.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Tracer: m.tel.Tracer(), Ready: tell(gatewayAt)})
+		}},
+	}
+	for range d.opts.Orchestrators {
+		parts = append(parts, part{roles.Orchestrator, func(ctx context.Context, m member) error {
+			cfg := orchestrator.Defaults()
+			cfg.Payments.URL, cfg.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-verify-owner")
+			cfg.ApproverRegistry, cfg.PolicyCorpus = f.registry(), corpus
+			return orchestrator.Run(ctx, cfg, orchestrator.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter()})
+		}})
+	}
+	return parts
+}
+
+func (d *Desk) gatewayConfig() gateway.Config {
+	cfg := gateway.Defaults()
+	cfg.Listen = orFree(d.opts.GatewayListen)
+	cfg.Redis.Addr = d.redis.Addr()
+	if d.opts.Unlimited {
+		cfg.Limits.Posts = gateway.Rate{PerSecond: 1_000_000, Burst: 1_000_000}
+		cfg.Limits.Reads = cfg.Limits.Posts
+	}
+	cfg.Channels = []gateway.Channel{
+		{Name: Channel, Tenant: Tenant, KeySHA256: d.files.hash("channel-web"), Customer: Customer, MayNameCaseIDs: true},
+		{Name: "partner", Tenant: Tenant, KeySHA256: d.files.hash("channel-any"), MayNameCustomer: true},
+	}
+	return cfg
+}
+
+func orFree(listen string) string {
+	if listen == "" {
+		return "127.0.0.1:0"
+	}
+	return listen
+}
+
+func tell(at chan<- string) func(string) { return func(addr string) { at <- addr } }
