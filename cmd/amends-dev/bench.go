@@ -176,7 +176,7 @@ type benchWorld struct {
 }
 
 func newBenchWorld(desk *allinone.Desk, b benchCmd) (*benchWorld, error) {
-	g, s, err := clients(desk, b.Concurrency)
+	g, s, err := desk.Clients(b.Concurrency)
 	return &benchWorld{benchCmd: b, gateway: g, staff: s, desk: desk}, err
 }
 
@@ -231,7 +231,7 @@ func (w *benchWorld) play(ctx context.Context, key, order string) error {
 	err = w.gateway.Follow(ctx, posted.CaseID, "", 0, func(v deskapi.View) error {
 		state = v.State
 		if v.State == "AWAITING_APPROVAL" {
-			_, err := approve(ctx, w.staff, w.desk.Trial.Keys[allinone.Approver], posted.CaseID, v.Version)
+			_, err := allinone.Approve(ctx, w.staff, w.desk.Trial.Keys[allinone.Approver], posted.CaseID, v.Version)
 			return err
 		}
 		return nil

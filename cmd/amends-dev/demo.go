@@ -103,7 +103,7 @@ func (p path) run(ctx context.Context, c *console) ([]string, error) {
 // play posts the request, approves where a person is asked, and follows it to
 // its end.
 func (p path) play(ctx context.Context, c *console, desk *allinone.Desk) (ended, error) {
-	gateway, staff, err := clients(desk, 1)
+	gateway, staff, err := desk.Clients(1)
 	if err != nil {
 		return ended{}, err
 	}
@@ -114,7 +114,7 @@ func (p path) play(ctx context.Context, c *console, desk *allinone.Desk) (ended,
 	err = gateway.Follow(ctx, demoCase, "", 0, func(v deskapi.View) error {
 		end.view = v
 		if v.State == "AWAITING_APPROVAL" && p.approve {
-			id, err := approve(ctx, staff, desk.Trial.Keys[allinone.Approver], demoCase, v.Version)
+			id, err := allinone.Approve(ctx, staff, desk.Trial.Keys[allinone.Approver], demoCase, v.Version)
 			if err != nil {
 				return err
 			}
@@ -145,38 +145,7 @@ func load(ctx context.Context, desk *allinone.Desk, ledger []byte) error {
 	if err := json.Unmarshal(ledger, &l); err != nil {
 		return fmt.Errorf("read the ledger: %w", err)
 	}
-	return desk.Provider.Load(ctx, recent(l, time.Now()))
-}
-
-// recent moves a ledger's times so that its first order was placed two days
-// before now: the refund window is judged by the broker's real time.
-func recent(l sandbox.Ledger, now time.Time) sandbox.Ledger {
-	if len(l.Orders) == 0 {
-		return l
-	}
-	by := now.Add(-48 * time.Hour).Sub(l.Orders[0].PlacedAt).Truncate(time.Second)
-	for i := range l.Orders {
-		l.Orders[i].PlacedAt = l.Orders[i].PlacedAt.Add(by)
-	}
-	for i := range l.Captures {
-		for _, t := range []**time.Time{&l.Captures[i].CapturedAt, &l.Captures[i].SettledAt} {
-			if *t != nil {
-				moved := (*t).Add(by)
-				*t = &moved
-			}
-		}
-	}
-	return l
-}
-
-func clients(desk *allinone.Desk, callers int) (*deskclient.Gateway, *deskclient.Console, error) {
-	t := deskclient.NewTransport(callers * 3)
-	g, err := deskclient.NewGateway(deskclient.Config{URL: desk.GatewayURL, Token: desk.Trial.ChannelToken, Transport: t})
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := deskclient.NewConsole(deskclient.Config{URL: desk.ConsoleURL, Token: desk.Trial.StaffToken, Transport: t})
-	return g, s, err
+	return desk.Provider.Load(ctx, l.PlacedAt(time.Now().Add(-48*time.Hour)))
 }
 
 func show(c *console, e ended) {

@@ -41,7 +41,7 @@ func (d *Desk) startServices(ctx, begin context.Context) error {
 		return err
 	}
 	gatewayAt, consoleAt := make(chan string, 1), make(chan string, 1)
-	for _, p := range d.parts(corpus.Version, gatewayAt, consoleAt) {
+	for _, p := range d.parts(corpus.Version(), gatewayAt, consoleAt) {
 		if err := d.startPart(ctx, begin, p); err != nil {
 			return err
 		}

@@ -187,16 +187,17 @@ func (s *step) finish() {
 	})
 }
 
-// actor names who caused a version: a person where a person signed, else the
-// service the message came from.
+// actor names who caused a version: a person where a person wrote or signed,
+// else the service the message came from. Further versions the desk makes of
+// the same input are its own.
 func (s *step) actor() string {
+	if n := len(s.rec.GetTimeline()); n > 0 && s.rec.GetTimeline()[n-1].GetMessageId() == s.in.messageID() {
+		return s.in.GetEnvelope().GetRecipient()
+	}
 	switch p := s.in.Payload.(type) {
 	case *amendsv1.SignedDecision:
 		return p.GetApproverId()
 	case *amendsv1.CaseOpened, *amendsv1.CustomerMessage, *amendsv1.CaseCancel:
-		if len(s.rec.GetTimeline()) > 0 && s.rec.GetTimeline()[len(s.rec.GetTimeline())-1].GetMessageId() == s.in.messageID() {
-			return s.in.GetEnvelope().GetRecipient() // a further version the desk made of the same input
-		}
 		return s.rec.GetCustomerId()
 	}
 	return s.in.sender()

@@ -1,0 +1,51 @@
+package allinone
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/deskclient"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// Clients gives clients of the customer and staff APIs on the trial
+// credentials, with connections for so many callers at once.
+func (d *Desk) Clients(callers int) (*deskclient.Gateway, *deskclient.Console, error) {
+	t := deskclient.NewTransport(callers * 3)
+	g, err := deskclient.NewGateway(deskclient.Config{URL: d.GatewayURL, Token: d.Trial.ChannelToken, Transport: t})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := deskclient.NewConsole(deskclient.Config{URL: d.ConsoleURL, Token: d.Trial.StaffToken, Transport: t})
+	return g, s, err
+}
+
+// Approve does what an approver does: look at the action of a case, at minVersion
+// or later, sign exactly that with the approver's own key, hand it in. It gives
+// the approval's id.
+func Approve(ctx context.Context, staff *deskclient.Console, key approval.Key25519, caseID string, minVersion uint64) (string, error) {
+	shown, action, err := staff.Action(ctx, Tenant, caseID, minVersion)
+	if err != nil {
+		return "", fmt.Errorf("look at the action of %s: %w", caseID, err)
+	}
+	sum, err := approval.ActionSHA256(action) // computed here; the console's own is for reading
+	if err != nil {
+		return "", err
+	}
+	d := &amendsv1.SignedDecision{
+		ApprovalId: shown.NextApprovalID, Verdict: amendsv1.Verdict_VERDICT_APPROVE, Tenant: action.GetTenant(), CaseId: action.GetCaseId(),
+		ActionSha256: sum, SignedAt: timestamppb.New(time.Now()), Expires: action.GetExpires(),
+	}
+	if err := approval.Sign(key, d); err != nil {
+		return "", err
+	}
+	done, err := staff.Decide(ctx, d)
+	if err != nil {
+		return "", fmt.Errorf("hand in the approval of %s: %w", caseID, err)
+	}
+	return done.ApprovalID, nil
+}

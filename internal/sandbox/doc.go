@@ -1,0 +1,27 @@
+// Package sandbox is the payments sandbox: a real HTTP service with its own
+// durable file that stands in for the payments provider in development, in
+// tests and in load runs. It knows orders, captures, refunds and disputes, and
+// keeps what it is told verbatim, contradictions and unknown statuses included.
+//
+// It guarantees, under any interleaving of requests and any kill:
+//
+//   - refunds it created that are not failed or canceled never exceed their
+//     capture, and one idempotency key of one API key and tenant makes at most
+//     one refund within the key window;
+//   - an answer is sent only after what it says is in the journal, and with
+//     Config.Sync on the disk; a refund that was answered is there after a restart;
+//   - an order that is unknown and an order of another customer or tenant get
+//     byte-equal answers;
+//   - an API key reaches the routes of its scope and no others.
+//
+// The journal is append-only, one JSON entry a line, replayed at start. Without
+// Sync an entry is handed to the operating system before the answer: it survives
+// the death of the process, not a power failure. With Sync one disk sync serves
+// all entries that wait for it. A last line that was cut off is dropped (its
+// answer was never sent); any other damage refuses the start. When the journal
+// cannot be written, every later change answers 503 until a restart; a request
+// whose sync failed answers 503 too, and its outcome is unknown to the caller.
+//
+// A key is bound by the refund it made, not by a refusal: a request refused with
+// 4xx may be corrected and sent again under the same key.
+package sandbox

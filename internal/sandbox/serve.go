@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/amends-dev/amends/internal/ident"
+)
+
+// call is one authorised request.
+type call struct {
+	key  string // the API key's name
+	body []byte
+	*http.Request
+}
+
+// answer is what a handler gives: encoded only after it is durable.
+type answer struct {
+	status int
+	// contentType is JSON when empty.
+	contentType string
+	body        []byte
+	// seq is the newest journal entry the answer rests on.
+	seq uint64
+	// changed marks an answer to a change of state made by this request.
+	changed  bool
+	replayed bool
+}
+
+func (s *Server) serve(rt route, w http.ResponseWriter, r *http.Request) {
+	if s.seam.arrived(w, r) {
+		return
+	}
+	a, err := s.answer(rt, w, r)
+	if err != nil {
+		p := problemOf(err)
+		if p.status >= http.StatusInternalServerError {
+			s.log.Error("request not served",
+				slog.String("method", rt.method), slog.String("path", rt.path), slog.String("code", p.code), slog.Any("error", err))
+		}
+		p.write(w)
+		return
+	}
+	if a.changed && s.seam.committed(w, r) {
+		return
+	}
+	if a.replayed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	if a.contentType == "" {
+		a.contentType = "application/json"
+	}
+	send(w, a.status, a.contentType, a.body)
+}
+
+func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (answer, error) {
+	c := &call{Request: r}
+	if len(rt.scopes) > 0 {
+		key, ok := s.authenticate(r.Header)
+		if !ok {
+			return answer{}, &problem{status: http.StatusUnauthorized, code: codeUnauthorized}
+		}
+		if !slices.Contains(rt.scopes, key.scope) {
+			return answer{}, &problem{status: http.StatusForbidden, code: codeWrongScope}
+		}
+		c.key = key.name
+	}
+	if rt.limit > 0 {
+		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+			return answer{}, &problem{status: http.StatusUnsupportedMediaType, code: codeMediaType}
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rt.limit))
+		if err != nil {
+			if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+				return answer{}, err
+			}
+			return answer{}, invalid(fmt.Errorf("read body: %w", err))
+		}
+		c.body = body
+	}
+	a, err := rt.handle(s, c)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := s.book.journal.wait(a.seq); err != nil {
+		return answer{}, err
+	}
+	return a, nil
+}
+
+// authenticate compares the token's hash with every key in constant time.
+func (s *Server) authenticate(h http.Header) (found apiKey, ok bool) {
+	values := h["Authorization"]
+	if len(values) != 1 {
+		return apiKey{}, false
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return apiKey{}, false
+	}
+	sum := sha256.Sum256([]byte(token))
+	for _, k := range s.keys {
+		if subtle.ConstantTimeCompare(k.sum[:], sum[:]) == 1 {
+			found, ok = k, true
+		}
+	}
+	return found, ok
+}
+
+// tenant reads the one query parameter there is.
+func (c *call) tenant() (string, error) {
+	q := c.URL.Query()
+	if values := q["tenant"]; len(q) == 1 && len(values) == 1 && ident.Token(values[0]) == nil {
+		return values[0], nil
+	}
+	return "", invalid(errors.New("the query must be exactly one valid tenant"))
+}

@@ -1,0 +1,122 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/amends-dev/amends/internal/boot"
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/edge"
+	"github.com/amends-dev/amends/internal/ident"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// Deps are the console's collaborators. Only Bus must be given.
+type Deps struct {
+	Bus   *bus.Conn
+	Log   *slog.Logger
+	Meter metric.Meter
+	Now   func() time.Time
+	// Ready is told the bound address once requests are served.
+	Ready func(addr string)
+}
+
+// broker is what the console needs of the bus; tests make it fail.
+type broker interface {
+	Send(ctx context.Context, subj string, env *amendsv1.Envelope, payload proto.Message, opts ...bus.PublishOption) (uint64, error)
+	LastDirect(ctx context.Context, stream, subj string) (bus.Stored, error)
+}
+
+type console struct {
+	bus    broker
+	log    *slog.Logger
+	now    func() time.Time
+	tokens *edge.Tokens[*Staff]
+}
+
+// Run serves the console until ctx ends; then it drains.
+func Run(ctx context.Context, cfg Config, deps Deps) error {
+	h, err := build(cfg, deps, deps.Bus)
+	if err != nil {
+		return err
+	}
+	log := deps.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return edge.Serve(ctx, cfg.Listen, h, log, deps.Ready)
+}
+
+func build(cfg Config, deps Deps, b broker) (http.Handler, error) {
+	tokens, err := cfg.tokens()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Meter == nil {
+		deps.Meter = metricnoop.NewMeterProvider().Meter("console")
+	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	c := &console{bus: b, log: deps.Log, now: deps.Now, tokens: tokens}
+	return edge.Observe(c.routes(), deps.Log, deps.Meter, deps.Now)
+}
+
+func (c *console) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /v1/cases/{tenant}/{case}", c.api(c.showRecord))
+	mux.Handle("GET /v1/cases/{tenant}/{case}/action", c.api(c.showAction))
+	mux.Handle("POST /v1/cases/{tenant}/{case}/decisions", c.api(c.relayDecision))
+	mux.Handle("GET /cases/{tenant}/{case}", c.page())
+	mux.Handle("/v1/cases/{tenant}/{case}", edge.MethodNotAllowed("GET, HEAD"))
+	mux.Handle("/v1/cases/{tenant}/{case}/action", edge.MethodNotAllowed("GET, HEAD"))
+	mux.Handle("/v1/cases/{tenant}/{case}/decisions", edge.MethodNotAllowed("POST"))
+	mux.Handle("/cases/{tenant}/{case}", edge.MethodNotAllowed("GET, HEAD"))
+	mux.Handle("/", edge.NotFound)
+	return mux
+}
+
+// request is an authenticated request about one case.
+type request struct {
+	*http.Request
+	staff  *Staff
+	tenant string
+	caseID string
+}
+
+var (
+	unauthenticated = deskapi.NewProblem(http.StatusUnauthorized, deskapi.CodeUnauthenticated, "send a valid staff token")
+	unknownCase     = deskapi.NewProblem(http.StatusNotFound, deskapi.CodeNotFound, "no such case")
+	unavailable     = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeUnavailable, "send the same request again").After(time.Second)
+)
+
+func (c *console) api(h func(http.ResponseWriter, request) *deskapi.Problem) http.Handler {
+	return edge.Handler(func(w http.ResponseWriter, r *http.Request) *deskapi.Problem {
+		return c.identify(w, r, edge.Bearer(r), "Bearer", h)
+	})
+}
+
+// identify lets staff through to the cases of their tenants.
+func (c *console) identify(w http.ResponseWriter, r *http.Request, token, challenge string, h func(http.ResponseWriter, request) *deskapi.Problem) *deskapi.Problem {
+	staff, ok := c.tokens.Find(token)
+	if !ok {
+		w.Header().Set("WWW-Authenticate", challenge)
+		return unauthenticated
+	}
+	req := request{Request: r, staff: staff, tenant: r.PathValue("tenant"), caseID: r.PathValue("case")}
+	if !staff.sees(req.tenant) || ident.Token(req.caseID) != nil {
+		return unknownCase
+	}
+	return h(w, req)
+}

@@ -1,0 +1,40 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/edge"
+	"github.com/amends-dev/amends/internal/ident"
+)
+
+// caller is who a request comes from, as its credential says.
+type caller struct {
+	tenant   string
+	customer string
+	channel  *Channel
+	// credential names the API key without giving it away.
+	credential string
+}
+
+var (
+	unauthenticated = deskapi.NewProblem(http.StatusUnauthorized, deskapi.CodeUnauthenticated, "send a valid API key as a bearer token")
+	customerMissing = deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeCustomerMissing, "name the customer in "+deskapi.HeaderCustomer)
+)
+
+// identify is the one place where tenant and customer are fixed.
+func (g *gateway) identify(w http.ResponseWriter, r *http.Request) (caller, *deskapi.Problem) {
+	ch, ok := g.keys.Find(edge.Bearer(r))
+	if !ok {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		return caller{}, unauthenticated
+	}
+	c := caller{tenant: ch.Tenant, customer: ch.Customer, channel: ch, credential: "key-" + ch.KeySHA256[:16]}
+	if ch.MayNameCustomer {
+		c.customer = r.Header.Get(deskapi.HeaderCustomer)
+		if ident.Token(c.customer) != nil {
+			return caller{}, customerMissing
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/amends-dev/amends/internal/boot"
+	"github.com/amends-dev/amends/internal/edge"
+	"github.com/amends-dev/amends/internal/ident"
+)
+
+// Config is the gateway's configuration.
+type Config struct {
+	boot.Common `yaml:",inline"`
+	// Listen is host:port of the customer API; port 0 takes a free one.
+	Listen   string    `yaml:"listen"`
+	Redis    Redis     `yaml:"redis"`
+	Limits   Limits    `yaml:"limits"`
+	Channels []Channel `yaml:"channels"`
+}
+
+// Redis says where the shared rate limits are counted.
+type Redis struct {
+	// Addr is host:port.
+	Addr         string `yaml:"addr"`
+	PasswordFile string `yaml:"password_file"`
+}
+
+// Limits bound what is taken on.
+type Limits struct {
+	// Posts and Reads apply to each tenant's channel, over all gateways.
+	Posts Rate `yaml:"posts"`
+	Reads Rate `yaml:"reads"`
+	// InFlight bounds the requests and Streams the followers of this process.
+	InFlight int `yaml:"in_flight"`
+	Streams  int `yaml:"streams"`
+}
+
+// Rate is a number of requests a second and how many may come at once.
+type Rate struct {
+	PerSecond int `yaml:"per_second"`
+	Burst     int `yaml:"burst"`
+}
+
+// Channel is one credential of a customer channel and what it may say. Two
+// entries of one tenant and name are two keys of one channel.
+type Channel struct {
+	Name   string `yaml:"name"`
+	Tenant string `yaml:"tenant"`
+	// KeySHA256 is the lower-case hex SHA-256 of the channel's API key.
+	KeySHA256 string `yaml:"key_sha256"`
+	// Customer binds the channel to one customer. Otherwise MayNameCustomer
+	// lets it name one per request, in X-Customer-Id.
+	Customer        string `yaml:"customer"`
+	MayNameCustomer bool   `yaml:"may_name_customer"`
+	// MayNameCaseIDs lets it choose case ids; for demonstrations.
+	MayNameCaseIDs bool `yaml:"may_name_case_ids"`
+}
+
+// Defaults gives the configuration a file is decoded over.
+func Defaults() Config {
+	return Config{
+		Listen: "127.0.0.1:8080",
+		Limits: Limits{Posts: Rate{50, 100}, Reads: Rate{200, 400}, InFlight: 1024, Streams: 4096},
+	}
+}
+
+// Validate checks the gateway's own part as a whole.
+func (c Config) Validate() error {
+	var problems []error
+	if c.Listen == "" {
+		problems = append(problems, errors.New("listen: missing"))
+	}
+	if c.Redis.Addr == "" {
+		problems = append(problems, errors.New("redis.addr: missing"))
+	}
+	for _, r := range []struct {
+		name string
+		rate Rate
+	}{{"posts", c.Limits.Posts}, {"reads", c.Limits.Reads}} {
+		if r.rate.PerSecond < 1 || r.rate.Burst < 1 {
+			problems = append(problems, fmt.Errorf("limits.%s: want per_second and burst of at least 1", r.name))
+		}
+	}
+	if c.Limits.InFlight < 1 || c.Limits.Streams < 1 {
+		problems = append(problems, errors.New("limits: want in_flight and streams of at least 1"))
+	}
+	if len(c.Channels) == 0 {
+		problems = append(problems, errors.New("channels: none"))
+	}
+	_, err := c.keys()
+	return errors.Join(append(problems, err)...)
+}
+
+// keys checks the channels and gives them by key.
+func (c Config) keys() (*edge.Tokens[*Channel], error) {
+	var keys edge.Tokens[*Channel]
+	var problems []error
+	for i := range c.Channels {
+		ch := &c.Channels[i]
+		err := ident.Tokens("name", ch.Name, "tenant", ch.Tenant)
+		switch {
+		case err != nil:
+		case (ch.Customer != "") == ch.MayNameCustomer:
+			err = errors.New("want either customer or may_name_customer")
+		case ch.Customer != "":
+			err = ident.Tokens("customer", ch.Customer)
+		}
+		if err == nil {
+			if err = keys.Add(ch.KeySHA256, ch); err != nil {
+				err = fmt.Errorf("key_sha256: %w", err)
+			}
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("channels[%d]: %w", i, err))
+		}
+	}
+	return &keys, errors.Join(problems...)
+}

@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/ident"
+)
+
+const (
+	// maxMessage bounds the customer's text, in bytes of UTF-8.
+	maxMessage = 16 << 10
+	// maxBody leaves room for a text of that size written in \u escapes.
+	maxBody = 6*maxMessage + 1024
+	// maxKey bounds an Idempotency-Key.
+	maxKey = 128
+)
+
+// post is a decoded body.
+type post struct {
+	message string
+	// caseID is set when the caller named the case.
+	caseID string
+	// sha256 is the hash of the body's bytes: what another body is told by.
+	sha256 string
+}
+
+var tooLarge = deskapi.NewProblem(http.StatusRequestEntityTooLarge, deskapi.CodeBodyTooLarge, "a message may have 16384 bytes")
+
+func invalid(detail string) *deskapi.Problem {
+	return deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeBodyInvalid, detail)
+}
+
+// readBody reads a body up to its limit.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *deskapi.Problem) {
+	if r.ContentLength > maxBody {
+		return nil, tooLarge
+	}
+	var buf bytes.Buffer
+	if r.ContentLength > 0 {
+		buf.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return nil, tooLarge
+	}
+	if err != nil {
+		return nil, invalid("the body ended early")
+	}
+	return buf.Bytes(), nil
+}
+
+// decodePost reads a body strictly: one JSON object in valid UTF-8 whose
+// members are known strings, each at most once, and nothing after it.
+func decodePost(body []byte) (post, *deskapi.Problem) {
+	if !utf8.Valid(body) {
+		return post{}, invalid("the body is not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return post{}, invalid("the body is not a JSON object")
+	}
+	var message, caseID *string
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return post{}, invalid("the body is not valid JSON")
+		}
+		var member **string
+		switch name {
+		case "message":
+			member = &message
+		case "case_id":
+			member = &caseID
+		default:
+			return post{}, invalid("a member is not known; want message")
+		}
+		value, err := dec.Token()
+		if err != nil {
+			return post{}, invalid("the body is not valid JSON")
+		}
+		text, ok := value.(string)
+		switch {
+		case !ok:
+			return post{}, invalid("a member is not a string")
+		case *member != nil:
+			return post{}, invalid("a member is given twice")
+		}
+		*member = &text
+	}
+	if _, err := dec.Token(); err != nil { // the closing brace
+		return post{}, invalid("the body is not valid JSON")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return post{}, invalid("something follows the JSON object")
+	}
+	switch {
+	case message == nil || strings.TrimSpace(*message) == "":
+		return post{}, invalid("message is missing")
+	case len(*message) > maxMessage:
+		return post{}, tooLarge
+	case caseID != nil && ident.Token(*caseID) != nil:
+		return post{}, invalid("case_id is not a valid identifier")
+	}
+	sum := sha256.Sum256(body)
+	p := post{message: *message, sha256: hex.EncodeToString(sum[:])}
+	if caseID != nil {
+		p.caseID = *caseID
+	}
+	return p, nil
+}
+
+// idempotencyKey gives the key of a post: 1 to 128 visible ASCII characters.
+func idempotencyKey(r *http.Request) (string, *deskapi.Problem) {
+	values := r.Header.Values(deskapi.HeaderIdempotencyKey)
+	switch {
+	case len(values) == 0 || values[0] == "":
+		return "", deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeKeyMissing, "send an Idempotency-Key; a retry of the same post repeats it")
+	case len(values) > 1 || len(values[0]) > maxKey || strings.ContainsFunc(values[0], func(c rune) bool { return c < '!' || c > '~' }):
+		return "", deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeKeyInvalid, "an Idempotency-Key has 1 to 128 visible ASCII characters")
+	}
+	return values[0], nil
+}

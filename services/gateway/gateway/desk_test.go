@@ -1,0 +1,282 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/go-redis/redis_rate/v10"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/bus/bustest"
+	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/subject"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// API keys of the test channels.
+const (
+	webKey   = "web-key"   // cust_5519 of acme-in
+	otherKey = "other-key" // cust_7001 of acme-in
+	appKey   = "app-key"   // any customer of acme-in
+	demoKey  = "demo-key"  // cust_5519 of acme-in, names its cases
+	betaKey  = "beta-key"  // cust_5519 of beta
+)
+
+var openedAt = time.Date(2026, 3, 12, 10, 14, 0, 0, time.UTC)
+
+func hashOf(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+func testConfig(redisAddr string) Config {
+	cfg := Defaults()
+	cfg.Listen = "127.0.0.1:0"
+	cfg.Redis.Addr = redisAddr
+	cfg.Limits.Posts, cfg.Limits.Reads = Rate{10000, 10000}, Rate{10000, 10000}
+	cfg.Channels = []Channel{
+		{Name: "web", Tenant: "acme-in", KeySHA256: hashOf(webKey), Customer: "cust_5519"},
+		{Name: "web", Tenant: "acme-in", KeySHA256: hashOf(otherKey), Customer: "cust_7001"},
+		{Name: "app", Tenant: "acme-in", KeySHA256: hashOf(appKey), MayNameCustomer: true},
+		{Name: "demo", Tenant: "acme-in", KeySHA256: hashOf(demoKey), Customer: "cust_5519", MayNameCaseIDs: true},
+		{Name: "web", Tenant: "beta", KeySHA256: hashOf(betaKey), Customer: "cust_5519"},
+	}
+	return cfg
+}
+
+// desk is a broker, a Redis and what speaks for the orchestrator.
+type desk struct {
+	broker *bustest.Broker
+	redis  *miniredis.Miniredis
+	writes *bus.Conn
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	b := bustest.Desk(t, bustest.Options{RequestTimeout: time.Second})
+	return &desk{broker: b, redis: miniredis.RunT(t), writes: b.Connect(roles.Orchestrator)}
+}
+
+// gateway runs a gateway on the service's own credential and gives its address.
+func (d *desk) gateway(t *testing.T) string {
+	t.Helper()
+	url, _ := d.gatewayWith(t, func(*Config, *Deps) {})
+	return url
+}
+
+func (d *desk) gatewayWith(t *testing.T, change func(*Config, *Deps)) (url string, stop func() error) {
+	t.Helper()
+	cfg := testConfig(d.redis.Addr())
+	ready := make(chan string, 1)
+	deps := Deps{Bus: d.broker.Connect(roles.Gateway), Ready: func(addr string) { ready <- addr }}
+	change(&cfg, &deps)
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, cfg, deps) }()
+	stopped := false
+	stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		return <-ended
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("the gateway ended with %v", err)
+		}
+	})
+	select {
+	case addr := <-ready:
+		return "http://" + addr, stop
+	case err := <-ended:
+		t.Fatalf("the gateway did not start: %v", err)
+	}
+	return "", nil
+}
+
+// view gives a view of a case of cust_5519 at acme-in.
+func view(caseID string, version uint64, state string) *amendsv1.CaseView {
+	v := &amendsv1.CaseView{
+		Tenant: "acme-in", CaseId: caseID, RequestId: caseID, CustomerId: "cust_5519", Version: version, State: state,
+		OpenedAt: timestamppb.New(openedAt), UpdatedAt: timestamppb.New(openedAt.Add(time.Duration(version) * time.Second)),
+		Closed: state == "VERIFIED_CLOSED", TraceId: strings.Repeat("7f", 16), BodySha256: hashOf("the body"),
+	}
+	for i := uint64(1); i <= version; i++ {
+		v.Timeline = append(v.Timeline, &amendsv1.ViewEntry{Version: i, State: state, At: v.GetUpdatedAt()})
+	}
+	return v
+}
+
+func (d *desk) publish(t *testing.T, v *amendsv1.CaseView) {
+	t.Helper()
+	data, err := proto.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.writes.Publish(t.Context(), subject.View(v.GetTenant(), v.GetCaseId()), data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recordPosts writes version 1 of every post's view, as the orchestrator does.
+func (d *desk) recordPosts(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- d.writes.Consume(ctx, roles.ConsumerPosts, func(_ context.Context, m *bus.Message) error {
+			opened, ok := m.Payload.(*amendsv1.CaseOpened)
+			if !ok {
+				return bus.Reject("not_a_post", nil)
+			}
+			v := view(m.Parts.CaseID, 1, "RECEIVED")
+			v.Tenant, v.CustomerId, v.BodySha256 = m.Parts.Tenant, m.Envelope.GetCustomerId(), opened.GetBodySha256()
+			data, err := proto.Marshal(v)
+			if err != nil {
+				return err
+			}
+			_, err = d.writes.Publish(ctx, subject.View(v.GetTenant(), v.GetCaseId()), data)
+			return err
+		}, bus.ConsumeOptions{Workers: 4})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the posts' consumer ended with %v", err)
+		}
+	})
+}
+
+// stored gives every message of INTAKE.
+func (d *desk) stored(t *testing.T) []*amendsv1.Envelope {
+	t.Helper()
+	stream, err := d.broker.Admin().Stream(t.Context(), roles.StreamIntake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := stream.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []*amendsv1.Envelope
+	for seq := info.State.FirstSeq; seq <= info.State.LastSeq && info.State.Msgs > 0; seq++ {
+		m, err := stream.GetMsg(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := new(amendsv1.Envelope)
+		if err := proto.Unmarshal(m.Data, env); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, env)
+	}
+	return out
+}
+
+// answer is a response, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a answer) problem(t *testing.T) deskapi.Problem {
+	t.Helper()
+	var p deskapi.Problem
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
+		t.Fatalf("%q is no problem document: %v", a.body, err)
+	}
+	if got := a.header.Get("Content-Type"); got != deskapi.ProblemType {
+		t.Errorf("problem sent as %q", got)
+	}
+	if p.Status != a.status || p.Title == "" || !strings.HasSuffix(p.Type, string(p.Code)) {
+		t.Errorf("problem %+v in an answer of status %d", p, a.status)
+	}
+	return p
+}
+
+// ask sends one request; header holds names and values in turn.
+func ask(t *testing.T, method, url, key, body string, header ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(data)}
+}
+
+const founding = `{"message":"Order 8472 was charged twice, and my refund has not arrived. Please investigate and resolve it."}`
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// handler gives a gateway's handler over a broker of the test's choice.
+func (d *desk) handler(t *testing.T, b broker) http.Handler {
+	t.Helper()
+	client := newRedis(Redis{Addr: d.redis.Addr()}, "")
+	t.Cleanup(func() { _ = client.Close() })
+	g, h, err := build(t.Context(), testConfig(d.redis.Addr()), Deps{}.withDefaults(), b, redis_rate.NewLimiter(client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, err := b.Live(t.Context(), liveViews, g.views.receive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return h
+}
+
+// call is ask without a network.
+func call(t *testing.T, h http.Handler, method, path, key, body string, header ...string) answer {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	req.Header.Set("Authorization", "Bearer "+key)
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	return answer{status: rec.Code, header: rec.Header(), body: rec.Body.String()}
+}
+
+func mustMarshal(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

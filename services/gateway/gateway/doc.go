@@ -1,0 +1,25 @@
+// Package gateway is the HTTP edge for customer channels.
+//
+// Consumes: HTTP requests; stored and republished views (direct get of VIEWS,
+// live.view.*.*). Emits: case.opened on intake.gateway.{tenant}.{case}.
+// Grants: those two, and Redis for rate limits. It holds no payment credential
+// and cannot write a case record.
+//
+// Invariants:
+//   - Tenant and customer come from the credential, never from the body (TENANT-1).
+//   - One post is one case (LOSS-1): the case id is a hash of tenant, channel,
+//     endpoint and Idempotency-Key, and the post is a compare-and-set against
+//     an empty subject. Neither memory nor Redis decides whether a post is
+//     a repeat. 202 is answered only when the post is stored with exactly this
+//     body for exactly this customer; a key is told apart for as long as INTAKE
+//     keeps posts, and never opens a second case after that.
+//   - A case of another customer or tenant is answered like one that does not
+//     exist: the same bytes, after the same wait.
+//   - A follower never gets an older version after a newer one.
+//
+// Failure: without the broker posts get 503 with Retry-After; retrying with the
+// same key is always safe. Without Redis each process applies its own local
+// limit. Views are read models: one that does not exist yet is waited for up to
+// viewWait. A follower that cannot keep up is disconnected and resumes with
+// Last-Event-ID.
+package gateway

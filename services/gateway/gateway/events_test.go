@@ -1,0 +1,189 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/internal/bus/bustest"
+	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/deskclient"
+)
+
+// follow collects a case's versions until it is closed.
+func follow(t *testing.T, url, key string, after uint64) (versions <-chan uint64, ended <-chan error) {
+	t.Helper()
+	client, err := deskclient.NewGateway(deskclient.Config{URL: url, Token: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, end := make(chan uint64, 64), make(chan error, 1)
+	go func() {
+		end <- client.Follow(t.Context(), "req-8472", "", after, func(v deskapi.View) error {
+			out <- v.Version
+			return nil
+		})
+		close(out)
+	}()
+	return out, end
+}
+
+func TestFollowerSeesEachNewerVersionUntilTheCaseIsClosed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	url := d.gateway(t)
+	d.publish(t, view("req-8472", 1, "RECEIVED"))
+	versions, ended := follow(t, url, webKey, 0)
+	if v := <-versions; v != 1 {
+		t.Fatalf("first version %d, want the stored one", v)
+	}
+	// What a restarted orchestrator may send again is never shown.
+	for _, v := range []uint64{2, 4, 3, 4, 1} {
+		d.publish(t, view("req-8472", v, "INVESTIGATING"))
+	}
+	d.publish(t, view("req-8473", 9, "INVESTIGATING"))
+	d.publish(t, view("req-8472", 5, "VERIFIED_CLOSED"))
+	var got []uint64
+	for v := range versions {
+		got = append(got, v)
+	}
+	if err := <-ended; err != nil || !slices.Equal(got, []uint64{2, 4, 5}) {
+		t.Errorf("versions %v, %v", got, err)
+	}
+}
+
+// Bug B75: a stream that is cut before any event loses nothing when it is
+// resumed.
+func TestFollowResumesB75(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	url := d.gateway(t)
+	d.publish(t, view("req-8472", 4, "INVESTIGATING"))
+	for range 3 { // cut before any event
+		ctx, cancel := context.WithCancel(t.Context())
+		resp := stream(ctx, t, url, "3")
+		cancel()
+		_ = resp.Body.Close()
+	}
+	versions, ended := follow(t, url, webKey, 3)
+	if v := <-versions; v != 4 {
+		t.Fatalf("resumed at %d, want 4", v)
+	}
+	again, endedAgain := follow(t, url, webKey, 4)
+	d.publish(t, view("req-8472", 5, "VERIFIED_CLOSED"))
+	for _, ch := range []<-chan uint64{versions, again} {
+		if v := <-ch; v != 5 {
+			t.Errorf("got %d, want 5", v)
+		}
+	}
+	if err := errors.Join(<-ended, <-endedAgain); err != nil {
+		t.Error(err)
+	}
+	resp := stream(t.Context(), t, url, "5")
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusNoContent {
+		t.Errorf("resuming a closed case: %d, want %d", resp.StatusCode, http.StatusNoContent)
+	}
+}
+
+func stream(ctx context.Context, t *testing.T, url, last string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/cases/req-8472/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+webKey)
+	if last != "" {
+		req.Header.Set(deskapi.HeaderLastEventID, last)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+func TestEventsOnTheWire(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	url := d.gateway(t)
+	d.publish(t, view("req-8472", 7, "REFUNDED"))
+	resp := stream(t.Context(), t, url, "")
+	defer resp.Body.Close()
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("sent as %q", got)
+	}
+	shown := ask(t, http.MethodGet, url+"/v1/cases/req-8472", webKey, "")
+	lines := bufio.NewScanner(resp.Body)
+	for _, want := range []string{"retry: 1000", "", "id: 7", "event: view", "data: " + shown.body, "", ": still here"} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("line %q, want %q", lines.Text(), want)
+		}
+	}
+}
+
+// What is republished while the broker is away is lost; the stored view is not.
+func TestFollowerCatchesUpAfterTheBrokerWasAway(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	url := d.gateway(t)
+	d.publish(t, view("req-8472", 1, "RECEIVED"))
+	versions, _ := follow(t, url, webKey, 0)
+	<-versions
+	d.broker.Stop()
+	d.broker.Start()
+	bustest.Await(t, "the orchestrator's connection", func() bool { return d.writes.Ready() == nil })
+	d.publish(t, view("req-8472", 2, "VERIFIED_CLOSED"))
+	select {
+	case v := <-versions:
+		if v != 2 {
+			t.Errorf("version %d, want 2", v)
+		}
+	case <-time.After(15 * time.Second):
+		t.Error("nothing came")
+	}
+}
+
+func TestStopEndsStreamsAndFinishesRequests(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	url, stop := d.gatewayWith(t, func(*Config, *Deps) {})
+	d.publish(t, view("req-8472", 1, "RECEIVED"))
+	resp := stream(t.Context(), t, url, "")
+	defer resp.Body.Close()
+	waiting := make(chan answer, 1)
+	go func() { waiting <- ask(t, http.MethodGet, url+"/v1/cases/req-late", webKey, "") }()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
+	}
+	if err := stop(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	for lines.Scan() {
+	}
+	if err := lines.Err(); err != nil {
+		t.Errorf("the stream was cut off: %v", err)
+	}
+	if a := <-waiting; a.status != http.StatusNotFound {
+		t.Errorf("the request in flight: %d", a.status)
+	}
+}
+
+func TestTooManyFollowersAreTurnedAway(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	url, _ := d.gatewayWith(t, func(c *Config, _ *Deps) { c.Limits.Streams = 1 })
+	d.publish(t, view("req-8472", 1, "RECEIVED"))
+	first := stream(t.Context(), t, url, "")
+	defer first.Body.Close()
+	second := stream(t.Context(), t, url, "")
+	defer second.Body.Close()
+	if first.StatusCode != http.StatusOK || second.StatusCode != http.StatusServiceUnavailable || second.Header.Get("Retry-After") == "" {
+		t.Errorf("%d, then %d", first.StatusCode, second.StatusCode)
+	}
+}

@@ -1,0 +1,118 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/edge"
+	"github.com/amends-dev/amends/internal/envelope"
+	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/subject"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+var (
+	keyReused    = deskapi.NewProblem(http.StatusConflict, deskapi.CodeKeyReused, "the same key or case id was used for another request")
+	notEntitled  = deskapi.NewProblem(http.StatusForbidden, deskapi.CodeCaseIDNotAllowed, "this channel may not name case ids")
+	unavailable  = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeUnavailable, "nothing is lost; send the same request again").After(time.Second)
+	notConfirmed = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeNotConfirmed, "a post with this key was accepted and cannot be compared yet; send the same request again").After(time.Second)
+)
+
+// openCase handles POST /v1/cases.
+func (g *gateway) openCase(w http.ResponseWriter, r *http.Request, c caller) *deskapi.Problem {
+	key, problem := idempotencyKey(r)
+	if problem != nil {
+		return problem
+	}
+	body, problem := readBody(w, r)
+	if problem != nil {
+		return problem
+	}
+	p, problem := decodePost(body)
+	if problem != nil {
+		return problem
+	}
+	caseID := p.caseID
+	switch {
+	case caseID == "":
+		caseID = ident.Case(c.tenant, c.channel.Name, deskapi.CasesPath, key)
+	case !c.channel.MayNameCaseIDs:
+		return notEntitled
+	}
+	ctx, span := g.trace(r)
+	defer span.End()
+	if problem := g.accept(ctx, c, caseID, p); problem != nil {
+		return problem
+	}
+	w.Header().Set("Location", deskapi.CasePath(caseID))
+	edge.WriteJSON(w, http.StatusAccepted, deskapi.Accepted{
+		CaseID: caseID, RequestID: caseID, State: "RECEIVED",
+		Links: deskapi.Links{Self: deskapi.CasePath(caseID), Events: deskapi.EventsPath(caseID)},
+	})
+	return nil
+}
+
+// accept stores the post, or finds that it is stored already.
+func (g *gateway) accept(ctx context.Context, c caller, caseID string, p post) *deskapi.Problem {
+	env := &amendsv1.Envelope{
+		MessageId: messageID(c.tenant, caseID), CaseId: caseID, Tenant: c.tenant, RequestId: caseID,
+		Sender: string(roles.Gateway), Recipient: string(roles.Orchestrator), Purpose: "open a case",
+		CustomerId: c.customer, TraceId: trace.SpanContextFromContext(ctx).TraceID().String(),
+		SentAt: timestamppb.New(g.now()),
+	}
+	opened := &amendsv1.CaseOpened{
+		Channel: c.channel.Name, BodySha256: p.sha256, PostedBy: c.credential,
+		Message: &amendsv1.UntrustedText{Text: p.message, Origin: amendsv1.TextOrigin_TEXT_ORIGIN_CUSTOMER},
+	}
+	subj := subject.Intake(string(roles.Gateway), c.tenant, caseID)
+	_, err := g.bus.Send(ctx, subj, env, opened, bus.ExpectLast(0))
+	if errors.Is(err, bus.ErrUncertain) && ctx.Err() == nil {
+		// A second try stores nothing twice: it conflicts with the first.
+		_, err = g.bus.Send(ctx, subj, env, opened, bus.ExpectLast(0))
+	}
+	switch {
+	case err == nil:
+		g.metrics.post(ctx, "accepted")
+		return nil
+	case errors.Is(err, bus.ErrConflict):
+		return g.confirm(ctx, c, caseID, p)
+	}
+	g.metrics.post(ctx, "unavailable")
+	g.log.LogAttrs(ctx, slog.LevelWarn, "post not stored", slog.String("tenant", c.tenant), slog.String("case_id", caseID), slog.Any("error", err))
+	if _, rejected := errors.AsType[*envelope.Rejection](err); rejected {
+		return deskapi.NewProblem(http.StatusInternalServerError, deskapi.CodeInternal, "")
+	}
+	return unavailable
+}
+
+// confirm compares a post with the one that was stored under its case id
+// before. The view carries what there is to compare.
+func (g *gateway) confirm(ctx context.Context, c caller, caseID string, p post) *deskapi.Problem {
+	s, err := g.views.await(ctx, c.tenant, caseID, func(*amendsv1.CaseView) bool { return true })
+	switch {
+	case err != nil:
+		g.metrics.post(ctx, "not_confirmed")
+		return notConfirmed
+	case s.view.GetCustomerId() != c.customer || s.view.GetBodySha256() != p.sha256:
+		g.metrics.post(ctx, "key_reused")
+		return keyReused
+	}
+	g.metrics.post(ctx, "repeated")
+	return nil
+}
+
+// messageID is a function of the case alone, so every retry of a post is the
+// same message. Its time bits are those of the Unix epoch: nothing says when
+// the first try was made, and it comes before all that follows from it.
+func messageID(tenant, caseID string) string {
+	return ident.Derive(time.Unix(0, 0), tenant, caseID, envelope.CaseOpened)
+}

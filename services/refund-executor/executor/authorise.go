@@ -1,0 +1,150 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/payments"
+	"github.com/amends-dev/amends/internal/subject"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/refund-executor/internal/refunds"
+	"github.com/amends-dev/amends/services/refund-executor/ledger"
+)
+
+// authorise goes from approval over the order's re-reading to the caps, and
+// gives the entry with the action's intents, not yet durable.
+func (x *executor) authorise(ctx context.Context, t *task, e entry, positions []ledger.Position) (*amendsv1.EffectEntry, error) {
+	at := x.at(t)
+	if err := x.resendable(positions, at); err != nil {
+		return nil, err
+	}
+	// A refund in doubt has spent its approval and its part of the caps.
+	anew := slices.ContainsFunc(positions, func(p ledger.Position) bool { return p.Standing == ledger.Fresh || p.Standing == ledger.Idle })
+	var ids []string
+	if anew {
+		var err error
+		if ids, err = x.approved(t, at); err != nil {
+			return nil, err
+		}
+	}
+	order, err := x.readOrder(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	adm, err := ledger.Admit(ledger.Question{
+		Entry: e.EffectEntry, View: order, Action: t.action, Positions: positions, Approved: len(ids) > 0, At: at,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if anew {
+		if err := x.enough(t, ids, adm.Recent); err != nil {
+			return nil, err
+		}
+		if len(ids) == 0 {
+			if err := x.reserve(ctx, t, positions, adm.Recent, at); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return ledger.WriteIntent(e.EffectEntry, ledger.Begin{
+		Action: t.action, SHA256: t.sha, Positions: positions, ApprovalIDs: ids, Body: t.body, At: at, Window: x.cfg.CallWindow,
+	})
+}
+
+// resendable refuses to send a refund in doubt again when the provider keeps
+// no keys, or may have forgotten this one by the time the call ends.
+func (x *executor) resendable(positions []ledger.Position, at time.Time) error {
+	for _, p := range positions {
+		if p.Standing != ledger.Doubtful {
+			continue
+		}
+		if x.cfg.Payments.KeyWindow == 0 {
+			return ledger.Undecidable(reasonNoKeys, "key %s is in doubt", p.Intent.GetIdempotencyKey())
+		}
+		forgotten := p.Intent.GetBegunAt().AsTime().Add(x.cfg.Payments.KeyWindow)
+		if !at.Add(x.cfg.CallWindow + x.cfg.Payments.Timeout).Before(forgotten) {
+			return ledger.Undecidable(reasonKeyWindow, "key %s may be forgotten from %s", p.Intent.GetIdempotencyKey(), forgotten.Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// approved checks the signatures an action came with, and that they are enough
+// for its own sum; it gives the approval ids.
+func (x *executor) approved(t *task, at time.Time) ([]string, error) {
+	ids, err := approval.Sufficient(x.registry, t.action, t.approvals, 0, at)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := approval.Total(t.action)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.enough(t, ids, sum); err != nil {
+		return nil, err
+	}
+	if expires := t.action.GetExpires().AsTime(); !at.Before(expires) {
+		return nil, ledger.Refuse(ledger.ReasonActionExpired, "action expired at %s", expires.Format(time.RFC3339))
+	}
+	return ids, nil
+}
+
+// enough checks that as many people approved as a sum needs.
+func (x *executor) enough(t *task, ids []string, sum *amendsv1.Money) error {
+	needed := x.policy.Approvers(sum)
+	switch {
+	case len(ids) >= needed:
+		return nil
+	case len(t.approvals) == 0:
+		return ledger.Refuse(ledger.ReasonApprovalMissing, "%d approvers are needed", needed)
+	}
+	return ledger.Refuse(approval.ReasonTooFew, "%d of %d approvers", len(ids), needed)
+}
+
+// readOrder reads everything on the order with the executor's own credential.
+func (x *executor) readOrder(ctx context.Context, t *task) (ledger.View, error) {
+	r, err := x.orders.ReadOrder(ctx, t.tenant(), t.order())
+	switch {
+	case errors.Is(err, payments.ErrNotFound):
+		return ledger.View{Tenant: t.tenant()}, nil
+	case err != nil:
+		return ledger.View{}, err
+	}
+	return ledger.View{Tenant: t.tenant(), Order: r.Order, Captures: r.Captures, Refunds: r.Refunds, Disputes: r.Disputes}, nil
+}
+
+// reserve books what nobody approved in the tenant's cap window. A race lost
+// here is decided again as a whole.
+func (x *executor) reserve(ctx context.Context, t *task, positions []ledger.Position, recent *amendsv1.Money, at time.Time) error {
+	unlock, err := x.locks.lock(ctx, t.tenant())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	w := new(amendsv1.CapWindow)
+	seq, err := x.load(ctx, subject.EffectCap(t.tenant()), w)
+	if err != nil {
+		return err
+	}
+	next, err := x.policy.Reserve(w, t.tenant(), positions, recent, at)
+	if err != nil || next == nil {
+		return err
+	}
+	if _, err := x.save(ctx, subject.EffectCap(t.tenant()), next, seq); err != nil {
+		return fmt.Errorf("reserve from the caps: %w", err)
+	}
+	return nil
+}
+
+// body gives the bytes a refund of the action is asked for with.
+func (t *task) body(r *amendsv1.ActionRefund) ([]byte, error) {
+	return refunds.Body(refunds.Request{
+		Tenant: t.tenant(), OrderID: t.order(), PaymentID: r.GetPaymentId(), Amount: r.GetAmount(),
+		Reference: r.GetIdempotencyKey(), Reason: r.GetKind(),
+	})
+}

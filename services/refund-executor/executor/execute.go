@@ -1,0 +1,112 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/internal/subject"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/refund-executor/ledger"
+)
+
+// maxRaces bounds how often an entry is decided again.
+const maxRaces = 8
+
+var errContended = errors.New("the effect entry kept moving on")
+
+// act executes or cancels the action of a task, one at a time for an order.
+func (x *executor) act(ctx context.Context, t *task) (*amendsv1.EffectResult, error) {
+	if subject.ReservedOrder(t.order()) {
+		return x.refuse(ctx, t, nil, ledger.Refuse(ledger.ReasonReservedOrder, "order id %q is reserved", t.order()))
+	}
+	unlock, err := x.locks.lock(ctx, t.tenant()+"/"+t.order())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if t.cancel > 0 {
+		return x.cancel(ctx, t)
+	}
+	return x.execute(ctx, t)
+}
+
+// execute makes the refunds of one action, or says why not.
+func (x *executor) execute(ctx context.Context, t *task) (*amendsv1.EffectResult, error) {
+	e, res, err := x.begin(ctx, t)
+	if err != nil || res != nil {
+		return res, err
+	}
+	return x.perform(ctx, t, e)
+}
+
+// begin makes the action's intents durable, or gives the answer that needs no
+// act. Nothing in this loop has an effect outside the executor's own records.
+func (x *executor) begin(ctx context.Context, t *task) (entry, *amendsv1.EffectResult, error) {
+	for range maxRaces {
+		e, res, err := x.tryBegin(ctx, t)
+		if !lost(err) {
+			return e, res, err
+		}
+		x.metrics.races.Add(ctx, 1)
+	}
+	return entry{}, nil, fmt.Errorf("order %s: %w", t.order(), errContended)
+}
+
+func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.EffectResult, error) {
+	e, stopped, err := x.look(ctx, t)
+	if err != nil {
+		return entry{}, nil, err
+	}
+	positions, err := ledger.Positions(e.EffectEntry, t.action, t.sha)
+	if err != nil {
+		res, err := x.refuse(ctx, t, nil, err)
+		return entry{}, res, err
+	}
+	if settled(positions) {
+		return entry{}, x.conclude(ctx, t, positions), nil
+	}
+	if stopped {
+		res := ledger.Result(t.sha, positions)
+		res.Class, res.Reason = amendsv1.EffectClass_EFFECT_CLASS_HELD, reasonStopped
+		return entry{}, res, nil
+	}
+	next, err := x.authorise(ctx, t, e, positions)
+	if err != nil {
+		res, err := x.refuse(ctx, t, positions, err)
+		return entry{}, res, err
+	}
+	e, err = x.saveEntry(ctx, e, next)
+	return e, nil, err
+}
+
+// look reads the stop switches and the order's entry at their leaders, at once.
+func (x *executor) look(ctx context.Context, t *task) (entry, bool, error) {
+	var e entry
+	var loadErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { e, loadErr = x.loadEntry(ctx, t.tenant(), t.order()) })
+	stopped, err := x.stopped(ctx, t.tenant())
+	wg.Wait()
+	return e, stopped, errors.Join(loadErr, err)
+}
+
+// at is the moment an intent is judged by: the executor's clock, and never
+// before the broker had the task.
+func (x *executor) at(t *task) time.Time {
+	if now := x.now(); now.After(t.at) {
+		return now
+	}
+	return t.at
+}
+
+func settled(positions []ledger.Position) bool {
+	for _, p := range positions {
+		if p.Open() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,63 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/subject"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/refund-executor/ledger"
+)
+
+// Reason codes of the executor's answers, besides those of the ledger.
+const (
+	reasonStopped        = "stopped"
+	reasonStopUnreadable = "stop_unreadable"
+	reasonCallWindow     = "call_window_passed"
+	reasonNoKeys         = "provider_keeps_no_keys"
+	reasonKeyWindow      = "key_window_passed"
+	reasonNotRecorded    = "outcome_not_recorded"
+	reasonReadBack       = "read_back_differs"
+)
+
+// refuse answers with a refusal of the executor's own checks, and records it.
+// Any other error passes through.
+func (x *executor) refuse(ctx context.Context, t *task, positions []ledger.Position, err error) (*amendsv1.EffectResult, error) {
+	if a, ok := errors.AsType[*approval.Refusal](err); ok {
+		err = ledger.Refuse(a.Reason, "%w", a.Err)
+	}
+	r, ok := errors.AsType[*ledger.Refusal](ledger.InDoubt(err, positions))
+	if !ok {
+		return nil, err
+	}
+	res := ledger.Result(t.sha, positions)
+	res.Class, res.Reason, res.CancelRevision = r.Class, r.Reason, r.CancelRevision
+	if r.Class == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN {
+		return res, nil // the tombstone is the record
+	}
+	x.metrics.refused(ctx, r.Reason)
+	x.log.Warn("action refused", slog.String("tenant", t.tenant()), slog.String("case", t.env.GetCaseId()), slog.String("order", t.order()),
+		slog.String("reason", r.Reason), slog.String("trace", t.env.GetTraceId()), slog.Any("error", r.Err))
+	return res, x.audit(ctx, t, r)
+}
+
+// audit records a refusal: the effect ledger holds only what was begun.
+func (x *executor) audit(ctx context.Context, t *task, r *ledger.Refusal) error {
+	data, err := wire.Marshal(&amendsv1.AuditEvent{
+		Service: string(roles.RefundExecutor), Actor: string(roles.RefundExecutor), Action: "refund." + className(r.Class),
+		Subject: t.env.GetCaseId(), Outcome: r.Reason, TraceId: t.env.GetTraceId(), At: timestamppb.New(x.now()),
+	})
+	if err != nil {
+		return fmt.Errorf("audit a refusal: %w", err)
+	}
+	if _, err := x.bus.Publish(ctx, subject.Audit(string(roles.RefundExecutor), t.tenant()), data); err != nil {
+		return fmt.Errorf("audit a refusal: %w", err)
+	}
+	return nil
+}

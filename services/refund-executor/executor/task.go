@@ -1,0 +1,169 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/envelope"
+	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/subject"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// Reason codes of tasks that are no business of the executor.
+const (
+	reasonTypeUnexpected = "type_unexpected"
+	reasonSlice          = "slice_mismatch"
+	reasonTarget         = "target_mismatch"
+	reasonScope          = "scope_denied"
+	reasonExpired        = "contract_expired"
+	reasonAction         = "action_malformed"
+)
+
+// task is one assignment whose contract has been checked.
+type task struct {
+	env *amendsv1.Envelope
+	// at is the broker's time of the assignment.
+	at        time.Time
+	action    *amendsv1.ActionRecord
+	sha       string
+	approvals []*amendsv1.SignedDecision
+	// cancel is the revision of a cancel task; 0 for execute.
+	cancel uint64
+}
+
+func (t *task) tenant() string { return t.action.GetTenant() }
+func (t *task) order() string  { return t.action.GetOrderId() }
+
+// gap is a failure after money may have moved: no record could be written.
+// With no delivery left its result is answered all the same.
+type gap struct {
+	result *amendsv1.EffectResult
+	err    error
+}
+
+func (g *gap) Error() string { return g.err.Error() }
+func (g *gap) Unwrap() error { return g.err }
+
+// handle takes one assignment from its contract check to its answer.
+func (x *executor) handle(ctx context.Context, m *bus.Message) error {
+	t, reason, err := read(m)
+	if err != nil {
+		if sendErr := x.answerError(ctx, m, reason, reason == reasonExpired, err); sendErr != nil {
+			return sendErr
+		}
+		return bus.Reject(reason, err)
+	}
+	res, err := x.act(ctx, t)
+	if g, ok := errors.AsType[*gap](err); ok && m.LastDelivery {
+		if sendErr := x.answer(ctx, m, g.result); sendErr != nil {
+			return errors.Join(err, sendErr)
+		}
+	}
+	if err != nil {
+		return bus.Retry(err)
+	}
+	if err := x.answer(ctx, m, res); err != nil {
+		return bus.Retry(err)
+	}
+	x.metrics.answered(ctx, res.GetClass())
+	level := slog.LevelInfo
+	if res.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
+		level = slog.LevelDebug
+	}
+	x.log.Log(ctx, level, "action answered", slog.String("tenant", t.tenant()), slog.String("case", t.env.GetCaseId()), slog.String("order", t.order()),
+		slog.String("class", className(res.GetClass())), slog.String("reason", res.GetReason()), slog.String("trace", t.env.GetTraceId()))
+	return nil
+}
+
+// read checks the contract of an assignment: that it is the executor's, for
+// this slice, inside its scope and time, and about one well-formed action.
+func read(m *bus.Message) (t *task, reason string, err error) {
+	assign, ok := m.Payload.(*amendsv1.TaskAssign)
+	if !ok {
+		return nil, reasonTypeUnexpected, fmt.Errorf("%s is not an assignment", m.Envelope.GetType())
+	}
+	t = &task{env: m.Envelope, at: m.Time}
+	slice := amendsv1.Slice_SLICE_EXECUTE
+	switch in := assign.GetInput().(type) {
+	case *amendsv1.TaskAssign_Execute:
+		t.action, t.approvals = in.Execute.GetAction(), in.Execute.GetApprovals()
+	case *amendsv1.TaskAssign_Cancel:
+		t.action, t.cancel, slice = in.Cancel.GetAction(), in.Cancel.GetCancelRevision(), amendsv1.Slice_SLICE_CANCEL
+	default:
+		return nil, reasonSlice, errors.New("neither execute nor cancel")
+	}
+	c := assign.GetContract()
+	switch {
+	case c.GetSlice() != slice:
+		return nil, reasonSlice, fmt.Errorf("contract is for %s", c.GetSlice())
+	case c.GetTarget() != string(roles.RefundExecutor):
+		return nil, reasonTarget, fmt.Errorf("contract is for %q", c.GetTarget())
+	case c.GetScope().GetTenant() != m.Parts.Tenant || t.action.GetTenant() != m.Parts.Tenant || t.action.GetCaseId() != m.Parts.CaseID ||
+		c.GetScope().GetOrderId() != t.action.GetOrderId() || c.GetScope().GetCustomerId() != m.Envelope.GetCustomerId():
+		return nil, reasonScope, errors.New("the action is outside the scope of its contract")
+	case !m.Time.Before(c.GetExpires().AsTime()):
+		return nil, reasonExpired, fmt.Errorf("contract expired at %s", c.GetExpires().AsTime().Format(time.RFC3339))
+	}
+	if t.sha, err = approval.ActionSHA256(t.action); err != nil {
+		return nil, reasonAction, err
+	}
+	return t, "", nil
+}
+
+// answer sends the result of a task; a redelivered task gives the same id.
+func (x *executor) answer(ctx context.Context, m *bus.Message, res proto.Message) error {
+	env, in := reply(m), m.Envelope
+	env.TaskId, env.ParentTaskId, env.CustomerId = in.GetTaskId(), in.GetParentTaskId(), in.GetCustomerId()
+	env.Attempt, env.IdempotencyKey, env.BasedOnVersion = in.GetAttempt(), in.GetIdempotencyKey(), in.GetBasedOnVersion()
+	env.TraceId, env.Hop, env.SentAt = in.GetTraceId(), in.GetHop(), timestamppb.New(x.now())
+	if _, err := x.bus.Send(ctx, subject.Result(string(roles.RefundExecutor), env.GetTenant(), env.GetCaseId()), env, res); err != nil {
+		return fmt.Errorf("answer task %s: %w", in.GetTaskId(), err)
+	}
+	return nil
+}
+
+// reply addresses an answer by the subject the task came on, which is what the
+// broker vouches for.
+func reply(m *bus.Message) *amendsv1.Envelope {
+	request := m.Envelope.GetRequestId()
+	if request == "" {
+		request = m.Parts.CaseID
+	}
+	return &amendsv1.Envelope{
+		MessageId: ident.Derive(m.Time, m.Envelope.GetMessageId(), "result"), Tenant: m.Parts.Tenant, CaseId: m.Parts.CaseID, RequestId: request,
+		Sender: string(roles.RefundExecutor), Recipient: string(roles.Orchestrator),
+	}
+}
+
+func (x *executor) answerError(ctx context.Context, m *bus.Message, reason string, retryable bool, cause error) error {
+	detail := cause.Error()
+	return x.answer(ctx, m, &amendsv1.TaskError{
+		Reason: reason, Detail: detail[:min(len(detail), 512)], Retryable: retryable, MessageId: m.Envelope.GetMessageId(),
+	})
+}
+
+// answerRejected tells the sender of a message that did not pass the
+// envelope's checks, as far as it says who it is.
+func (x *executor) answerRejected(ctx context.Context, m *bus.Message, rej *envelope.Rejection) {
+	if m.Parts.CaseID == "" || m.Envelope.GetMessageId() == "" {
+		return
+	}
+	if err := x.answerError(ctx, m, rej.Reason, rej.Reason == envelope.ReasonDeadlinePassed, rej.Err); err != nil {
+		x.log.Warn("answer to a rejected message", slog.String("reason", rej.Reason), slog.Any("error", err))
+	}
+}
+
+func className(c amendsv1.EffectClass) string {
+	return strings.ToLower(strings.TrimPrefix(c.String(), "EFFECT_CLASS_"))
+}

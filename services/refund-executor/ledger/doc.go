@@ -1,0 +1,27 @@
+// Package ledger is the pure core of the refund executor: what one order's
+// effect entry may become, decided from the entry, the order as the provider
+// showed it a moment ago, and the action. It has no I/O and no clock; the
+// executor makes each new entry durable by compare-and-set before it acts.
+//
+// Invariants, under any schedule of crashes, duplicates, delays and replays:
+//
+//   - MONEY-1: a key has one intent, and an intent one set of parameters.
+//     Intents that may have made a refund, and refunds of the provider that
+//     are nobody's, never exceed a capture.
+//   - MONEY-2: an outcome needs an intent; an approval is spent by one action.
+//   - MONEY-4: the order stays paid once, unless people approved a kind of
+//     refund that goes further.
+//   - An intent is released only on proof that nothing was done. Each call is
+//     numbered in the entry before it starts; while more than one may be open,
+//     a refusal or a failed send of one of them leaves the intent in doubt.
+//   - A tombstone and a live intent of one key never stand together: whichever
+//     was written first decides.
+//
+// A provider's refund is matched to an intent by reference, which is the
+// idempotency key, and by nothing else: an equal amount made by hand counts
+// as a refund of its own.
+//
+// Functions return a new entry and never change the one they are given. What
+// may not be done is a *Refusal with a reason code and the effect class that
+// answers the task.
+package ledger

@@ -1,0 +1,96 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// Begin says how an action is begun.
+type Begin struct {
+	Action *amendsv1.ActionRecord
+	SHA256 string
+	// Positions are those of the entry the intents are written to.
+	Positions []Position
+	// ApprovalIDs are spent by the intents; none below the executor's caps.
+	ApprovalIDs []string
+	// Body gives the request bytes of a refund begun for the first time.
+	Body func(*amendsv1.ActionRefund) ([]byte, error)
+	At   time.Time
+	// Window is how long a call may still start.
+	Window time.Duration
+}
+
+// WriteIntent gives the entry in which every open refund of the action is
+// begun, in one step: the action is spent as a whole. A refund begun before
+// keeps its key and its bytes and gets the next call number; one in doubt also
+// keeps its first beginning and the approvals it was begun under.
+func WriteIntent(e *amendsv1.EffectEntry, b Begin) (*amendsv1.EffectEntry, error) {
+	for _, in := range e.GetIntents() {
+		for _, id := range b.ApprovalIDs {
+			if slices.Contains(in.GetApprovalIds(), id) && in.GetActionSha256() != b.SHA256 {
+				return nil, Refuse(ReasonApprovalSpent, "approval %s was spent by action %s", id, in.GetActionSha256())
+			}
+		}
+	}
+	n := reopen(e, b.Action.GetTenant(), b.Action.GetOrderId())
+	for _, p := range b.Positions {
+		if !p.Open() {
+			continue
+		}
+		in := find(n, p.Refund.GetIdempotencyKey())
+		if in == nil {
+			body, err := b.Body(p.Refund)
+			if err != nil {
+				return nil, fmt.Errorf("refund %s: request body: %w", p.Refund.GetIdempotencyKey(), err)
+			}
+			in = &amendsv1.EffectIntent{
+				IdempotencyKey: p.Refund.GetIdempotencyKey(), CaseId: b.Action.GetCaseId(), PaymentId: p.Refund.GetPaymentId(),
+				Amount: p.Refund.GetAmount(), Body: body,
+			}
+			n.Intents = append(n.Intents, in)
+		}
+		if in.GetCalls() >= MaxCalls {
+			return nil, Undecidable(ReasonCallsSpent, "key %s was called %d times", in.GetIdempotencyKey(), in.GetCalls())
+		}
+		if p.Standing != Doubtful {
+			in.ActionSha256, in.ApprovalIds = b.SHA256, b.ApprovalIDs
+			in.BegunAt, in.Outcome = timestamppb.New(b.At), nil
+		}
+		in.CallBefore = timestamppb.New(b.At.Add(b.Window))
+		in.Calls++
+	}
+	if err := seal(n); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// WriteTombstones gives the entry in which every key of an action is
+// withdrawn. It gives nil when there is nothing to write: all are withdrawn
+// already, or one was begun and may have moved money, which Positions then
+// shows.
+func WriteTombstones(e *amendsv1.EffectEntry, a *amendsv1.ActionRecord, revision uint64, at time.Time) (*amendsv1.EffectEntry, error) {
+	n, changed := reopen(e, a.GetTenant(), a.GetOrderId()), false
+	for _, r := range a.GetRefunds() {
+		key := r.GetIdempotencyKey()
+		if in := find(n, key); in != nil && standing(in) != Idle {
+			return nil, nil
+		}
+		if tombstone(n, key) == nil {
+			n.Tombstones = append(n.Tombstones, &amendsv1.Tombstone{IdempotencyKey: key, CaseId: a.GetCaseId(), CancelRevision: revision, At: timestamppb.New(at)})
+			changed = true
+		}
+	}
+	if !changed {
+		return nil, nil
+	}
+	if err := seal(n); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
