@@ -1,7 +1,9 @@
 package e2e_test
 
 import (
+	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +97,9 @@ func TestUnsyncedLoss(t *testing.T) {
 	w = start(t, allinone.Options{Dir: dir})
 	t.Logf("%d of %d cases were closed before the loss", ended.Load(), n)
 	w.each(n, 32, func(i int) error {
+		if err := w.viewIsBack(i); err != nil {
+			return err
+		}
 		_, err := w.finish(i, closed)
 		return err
 	})
@@ -103,6 +108,20 @@ func TestUnsyncedLoss(t *testing.T) {
 	}
 	w.sound(n, amendsv1.CaseState_CASE_STATE_VERIFIED_CLOSED)
 	w.viewsAreRight(n)
+}
+
+// viewIsBack waits until a case whose view was lost has one again.
+func (w *world) viewIsBack(i int) error {
+	for {
+		_, err := w.gateway.View(w.ctx, caseID(i), "")
+		problem, ok := errors.AsType[*deskapi.Problem](err)
+		if !ok || problem.Status != http.StatusNotFound {
+			return err
+		}
+		if w.ctx.Err() != nil {
+			return w.ctx.Err()
+		}
+	}
 }
 
 // sizes notes how long the message files of the recomputable streams are.

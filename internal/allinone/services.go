@@ -41,7 +41,7 @@ func (d *Desk) startServices(ctx, begin context.Context) error {
 		return err
 	}
 	gatewayAt, consoleAt := make(chan string, 1), make(chan string, 1)
-	for _, p := range d.parts(corpus.Version(), gatewayAt, consoleAt) {
+	for _, p := range d.parts(d.configure(corpus.Version()), gatewayAt, consoleAt) {
 		if err := d.startPart(ctx, begin, p); err != nil {
 			return err
 		}
@@ -86,67 +86,77 @@ func (d *Desk) startPart(ctx, begin context.Context, p part) error {
 
 var errEnded = errors.New("a service does not end by itself")
 
-// parts lists the services with their configurations. The workers first: an
-// order of convenience, not of need.
-func (d *Desk) parts(corpus string, gatewayAt, consoleAt chan<- string) []part {
+// configs are the services' configurations, as they would be in their files.
+type configs struct {
+	investigator investigator.Config
+	policydesk   policydesk.Config
+	composer     composer.Config
+	verifier     verifier.Config
+	executor     executor.Config
+	console      console.Config
+	gateway      gateway.Config
+	orchestrator orchestrator.Config
+}
+
+func (d *Desk) configure(corpus string) configs {
 	f := d.files
+	c := configs{
+		investigator: investigator.Defaults(), policydesk: policydesk.Defaults(), composer: composer.Defaults(), verifier: verifier.Defaults(),
+		executor: executor.Defaults(), console: console.Defaults(), gateway: gateway.Defaults(), orchestrator: orchestrator.Defaults(),
+	}
+	c.investigator.Payments.URL, c.investigator.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-read-investigator")
+	c.verifier.Payments.URL, c.verifier.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-read-verifier")
+	c.executor.Payments.URL, c.executor.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-refund-write")
+	c.executor.ApproverRegistry = f.registry()
+	c.orchestrator.Payments.URL, c.orchestrator.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-verify-owner")
+	c.orchestrator.ApproverRegistry, c.orchestrator.PolicyCorpus = f.registry(), corpus
+	c.console.Listen = orFree(d.opts.ConsoleListen)
+	c.console.Staff = []console.Staff{{ID: StaffMember, TokenSHA256: f.hash("staff-sam"), Tenants: []string{Tenant}}}
+	c.gateway.Listen = orFree(d.opts.GatewayListen)
+	c.gateway.Redis.Addr = d.redis.Addr()
+	if d.opts.Unlimited {
+		c.gateway.Limits.Posts = gateway.Rate{PerSecond: 1_000_000, Burst: 1_000_000}
+		c.gateway.Limits.Reads = c.gateway.Limits.Posts
+	}
+	c.gateway.Channels = []gateway.Channel{
+		{Name: Channel, Tenant: Tenant, KeySHA256: f.hash("channel-web"), Customer: Customer, MayNameCaseIDs: true},
+		{Name: "partner", Tenant: Tenant, KeySHA256: f.hash("channel-any"), MayNameCustomer: true},
+	}
+	return c
+}
+
+// parts lists the services. The workers first: an order of convenience, not of
+// need.
+func (d *Desk) parts(c configs, gatewayAt, consoleAt chan<- string) []part {
 	parts := []part{
 		{roles.PaymentInvestigator, func(ctx context.Context, m member) error {
-			cfg := investigator.Defaults()
-			cfg.Payments.URL, cfg.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-read-investigator")
-			return investigator.Run(ctx, cfg, investigator.Deps{Bus: m.conn, Log: m.log})
+			return investigator.Run(ctx, c.investigator, investigator.Deps{Bus: m.conn, Log: m.log})
 		}},
 		{roles.PolicySpecialist, func(ctx context.Context, m member) error {
-			return policydesk.Run(ctx, policydesk.Defaults(), policydesk.Deps{Bus: m.conn, Log: m.log})
+			return policydesk.Run(ctx, c.policydesk, policydesk.Deps{Bus: m.conn, Log: m.log})
 		}},
 		{roles.Composer, func(ctx context.Context, m member) error {
-			return composer.Run(ctx, composer.Defaults(), composer.Deps{Bus: m.conn, Log: m.log})
+			return composer.Run(ctx, c.composer, composer.Deps{Bus: m.conn, Log: m.log})
 		}},
 		{roles.Verifier, func(ctx context.Context, m member) error {
-			cfg := verifier.Defaults()
-			cfg.Payments.URL, cfg.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-read-verifier")
-			return verifier.Run(ctx, cfg, verifier.Deps{Bus: m.conn, Log: m.log})
+			return verifier.Run(ctx, c.verifier, verifier.Deps{Bus: m.conn, Log: m.log})
 		}},
 		{roles.RefundExecutor, func(ctx context.Context, m member) error {
-			cfg := executor.Defaults()
-			cfg.Payments.URL, cfg.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-refund-write")
-			cfg.ApproverRegistry = f.registry()
-			return executor.Run(ctx, cfg, executor.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter()})
+			return executor.Run(ctx, c.executor, executor.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter()})
 		}},
 		{roles.Console, func(ctx context.Context, m member) error {
-			cfg := console.Defaults()
-			cfg.Listen = orFree(d.opts.ConsoleListen)
-			cfg.Staff = []console.Staff{{ID: StaffMember, TokenSHA256: f.hash("staff-sam"), Tenants: []string{Tenant}}}
-			return console.Run(ctx, cfg, console.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Ready: tell(consoleAt)})
+			return console.Run(ctx, c.console, console.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Ready: tell(consoleAt)})
 		}},
 		{roles.Gateway, func(ctx context.Context, m member) error {
-			return gateway.Run(ctx, d.gatewayConfig(), gateway.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Tracer: m.tel.Tracer(), Ready: tell(gatewayAt)})
+			return gateway.Run(ctx, c.gateway, gateway.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Tracer: m.tel.Tracer(), Ready: tell(gatewayAt)})
 		}},
 	}
 	for range d.opts.Orchestrators {
 		parts = append(parts, part{roles.Orchestrator, func(ctx context.Context, m member) error {
-			cfg := orchestrator.Defaults()
-			cfg.Payments.URL, cfg.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-verify-owner")
-			cfg.ApproverRegistry, cfg.PolicyCorpus = f.registry(), corpus
-			return orchestrator.Run(ctx, cfg, orchestrator.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter()})
+			return orchestrator.Run(ctx, c.orchestrator, orchestrator.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter()})
 		}})
 	}
 	return parts
-}
-
-func (d *Desk) gatewayConfig() gateway.Config {
-	cfg := gateway.Defaults()
-	cfg.Listen = orFree(d.opts.GatewayListen)
-	cfg.Redis.Addr = d.redis.Addr()
-	if d.opts.Unlimited {
-		cfg.Limits.Posts = gateway.Rate{PerSecond: 1_000_000, Burst: 1_000_000}
-		cfg.Limits.Reads = cfg.Limits.Posts
-	}
-	cfg.Channels = []gateway.Channel{
-		{Name: Channel, Tenant: Tenant, KeySHA256: d.files.hash("channel-web"), Customer: Customer, MayNameCaseIDs: true},
-		{Name: "partner", Tenant: Tenant, KeySHA256: d.files.hash("channel-any"), MayNameCustomer: true},
-	}
-	return cfg
 }
 
 func orFree(listen string) string {
