@@ -43,6 +43,8 @@ type Server struct {
 	srv    *server.Server
 	seeds  seeds
 	config string
+	url    string
+	port   int
 }
 
 // Start renders the configuration and returns when the broker accepts
@@ -92,23 +94,22 @@ func Start(o Options) (*Server, error) {
 		srv.Shutdown()
 		return nil, errors.New("start the broker: streams are not enabled; see its log")
 	}
-	return &Server{srv: srv, seeds: all, config: text}, nil
+	out := &Server{srv: srv, seeds: all, config: text, url: srv.ClientURL()}
+	if a, ok := srv.Addr().(*net.TCPAddr); ok {
+		out.port = a.Port
+	}
+	return out, nil
 }
 
 // URL is where clients connect.
-func (s *Server) URL() string { return s.srv.ClientURL() }
+func (s *Server) URL() string { return s.url }
+
+// Port is the port of the URL, also after Shutdown.
+func (s *Server) Port() int { return s.port }
 
 // InProcessConn gives a connection without a socket. It needs a credential like
 // any other and ends with this server.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.srv.InProcessConn() }
-
-// Port is the port the broker listens on.
-func (s *Server) Port() int {
-	if a, ok := s.srv.Addr().(*net.TCPAddr); ok {
-		return a.Port
-	}
-	return 0
-}
 
 // Seed is the NKEY seed of a service, the Provisioner or the Operator; nil if
 // there is no such identity.

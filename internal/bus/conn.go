@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
@@ -58,7 +57,6 @@ type Conn struct {
 	now     func() time.Time
 	metrics *metrics
 	nc      *nats.Conn
-	js      jetstream.JetStream
 	link    *link
 	replies *replies
 	grants  grants
@@ -109,10 +107,6 @@ func Connect(ctx context.Context, cfg Config, deps Deps) (*Conn, error) {
 		return nil, fmt.Errorf("connect as %s: subscribe to replies: %w", cfg.Service, err)
 	}
 	c.link.replies.Store(c.replies)
-	if c.js, err = jetstream.NewWithAPIPrefix(c.nc, cfg.APIPrefix, jetstream.WithDefaultTimeout(cfg.RequestTimeout)); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("connect as %s: %w", cfg.Service, err)
-	}
 	if err := c.verify(ctx); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("connect as %s: %w", cfg.Service, err)
@@ -201,11 +195,24 @@ func (c *Conn) Ready() error {
 // reconnects may be one call.
 func (c *Conn) OnServerChange(fn func()) { c.link.onChange(fn) }
 
-// Close ends the connection. Consume calls should have ended before it.
+// Close ends the connection, after the broker has read what was sent. Consume
+// calls should have ended before it.
 func (c *Conn) Close() {
 	c.closing.Do(func() {
+		c.flush()
 		c.nc.Close()
 		c.link.close()
 		c.replies.failAll(fmt.Errorf("connection closed: %w", ErrUncertain))
 	})
+}
+
+// flush waits, bounded, until the broker has read what was sent: closing a
+// socket may discard what is on its way, and with it acknowledgements.
+func (c *Conn) flush() {
+	if !c.nc.IsConnected() {
+		return
+	}
+	if err := c.nc.FlushTimeout(c.cfg.RequestTimeout); err != nil {
+		c.log.Warn("broker connection not flushed", slog.Any("error", err))
+	}
 }

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amends-dev/amends/internal/envelope"
 	"github.com/amends-dev/amends/internal/roles"
@@ -18,15 +15,11 @@ import (
 const (
 	defaultWorkers = 8
 	maxWorkers     = 1024
-	// Messages asked for at once. About one per worker: what waits in this
-	// process for a worker uses up its AckWait.
-	minPull, maxPull = 16, 256
-	pullExpiry       = 10 * time.Second
-	pullHeartbeat    = 2 * time.Second
+	// The window is how many messages may be asked for or wait for a worker;
+	// about one per worker, since others could handle them meanwhile.
+	minWindow, maxWindow = 16, 256
 	// drainPatience bounds how long a stopping consumer waits for handlers.
 	drainPatience = 10 * time.Second
-	// stopPatience bounds how long the end of a subscription takes.
-	stopPatience = 2 * time.Second
 )
 
 // Consume handles the messages of one of the service's consumers until ctx
@@ -82,15 +75,12 @@ type pump struct {
 	opts   ConsumeOptions
 	handle func(context.Context, *delivery) error
 	held   *held
+	pulls  *puller
 
-	queue    chan jetstream.Msg
+	queue    chan *delivery
 	stopping chan struct{}
-	// base is the context of handlers: it outlives the consuming context so
-	// that what is in flight can finish.
-	base    context.Context
-	abort   context.CancelFunc
-	workers sync.WaitGroup
-	flight  flight
+	workers  sync.WaitGroup
+	flight   flight
 }
 
 func (c *Conn) consume(ctx context.Context, consumer string, o ConsumeOptions, handle func(context.Context, *delivery) error) error {
@@ -103,100 +93,42 @@ func (c *Conn) consume(ctx context.Context, consumer string, o ConsumeOptions, h
 	}
 	o.Workers = min(o.Workers, maxWorkers)
 	if o.Timeout <= 0 {
-		o.Timeout = spec.AckWait * 2 / 3
+		o.Timeout = spec.AckWait / 3
 	}
+	if err := c.exists(ctx, "CONSUMER.INFO."+spec.Stream+"."+spec.Name, struct{}{}); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("consume %s: %w", consumer, err)
+	}
+	// Handlers outlive ctx, so that what is in flight can finish.
 	base, abort := context.WithCancel(context.WithoutCancel(ctx))
 	p := &pump{
 		conn: c, spec: spec, opts: o, handle: handle, held: newHeld(spec.MaxAckPending),
-		queue: make(chan jetstream.Msg), stopping: make(chan struct{}),
-		base: base, abort: abort, flight: flight{open: make(map[*delivery]struct{})},
+		queue: make(chan *delivery, min(max(o.Workers, minWindow), maxWindow)), stopping: make(chan struct{}),
+		flight: flight{open: make(map[*delivery]struct{})},
 	}
+	pulls, err := newPuller(p)
+	if err != nil {
+		abort()
+		return fmt.Errorf("consume %s: %w", consumer, err)
+	}
+	p.pulls = pulls
 	for range o.Workers {
-		p.workers.Go(p.work)
+		p.workers.Go(func() { p.work(base) })
 	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		p.watch()
+		p.watch(base)
 	}()
-	sub, err := p.pull(ctx)
-	p.stop(sub)
-	p.drain()
-	<-watched
-	c.health.clear(consumer)
-	if err != nil {
-		return fmt.Errorf("consume %s: %w", consumer, err)
-	}
-	return nil
-}
-
-// pull keeps one pull subscription going until ctx ends and returns the one
-// that is then open, if any. It fails only if the consumer is not there at all.
-func (p *pump) pull(ctx context.Context) (jetstream.ConsumeContext, error) {
-	for begun, attempt := false, 1; ; attempt++ {
-		sub, err := p.subscribe(ctx)
-		if err == nil {
-			begun, attempt = true, 0
-			p.conn.health.clear(p.spec.Name)
-			select {
-			case <-ctx.Done():
-				return sub, nil
-			case <-sub.Closed():
-				err = errors.New("the subscription ended")
-			}
-		}
-		if ctx.Err() != nil {
-			return nil, nil
-		}
-		if !begun && missing(err) {
-			return nil, fmt.Errorf("%w: %w", ErrMissing, err)
-		}
-		p.conn.health.set(p.spec.Name, err)
-		p.conn.log.Warn("consuming interrupted", slog.String("consumer", p.spec.Name), slog.Any("error", err))
-		if sleep(ctx, backoff(attempt)) != nil {
-			return nil, nil
-		}
-	}
-}
-
-func missing(err error) bool {
-	return errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
-}
-
-func (p *pump) subscribe(ctx context.Context) (jetstream.ConsumeContext, error) {
-	cons, err := p.conn.js.Consumer(ctx, p.spec.Stream, p.spec.Name)
-	if err != nil {
-		return nil, err
-	}
-	return cons.Consume(p.receive,
-		jetstream.PullMaxMessages(min(max(p.opts.Workers, minPull), maxPull)),
-		jetstream.PullExpiry(pullExpiry),
-		jetstream.PullHeartbeat(pullHeartbeat),
-		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-			p.conn.metrics.errors.Add(bg, 1)
-			p.conn.log.Info("pull interrupted", slog.String("consumer", p.spec.Name), slog.Any("error", err))
-		}))
-}
-
-// receive hands a message to a worker; it blocks while all are busy, which
-// stops the pulling.
-func (p *pump) receive(msg jetstream.Msg) {
-	select {
-	case p.queue <- msg:
-	case <-p.stopping:
-		p.giveBack(msg)
-	}
-}
-
-// stop ends the subscription; what it still holds is given back.
-func (p *pump) stop(sub jetstream.ConsumeContext) {
+	pulls.run(ctx)
 	close(p.stopping)
-	if sub == nil {
-		return
-	}
-	sub.Drain()
-	select {
-	case <-sub.Closed():
-	case <-time.After(stopPatience):
-	}
+	pulls.stop()
+	p.drain(abort)
+	<-watched
+	c.flush()
+	c.health.clear(consumer)
+	c.health.clear(p.handlers())
+	return nil
 }

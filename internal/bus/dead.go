@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"unicode"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -16,9 +17,6 @@ import (
 	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
-
-// maxReason is the longest reason code that is kept.
-const maxReason = 64
 
 // deadLetter stores the original whole, with why it could not be handled, and
 // returns when the broker has acknowledged it.
@@ -45,7 +43,7 @@ func (p *pump) deadLetter(ctx context.Context, d *delivery, reason string, cause
 // the broker vouches for; task, attempt and trace from the envelope as far as
 // it can be decoded, for people only.
 func (d *delivery) letter(service roles.Service, reason string, cause error) *amendsv1.DeadLetter {
-	data := d.msg.Data()
+	data := d.msg.Data
 	sum := sha256.Sum256(data)
 	dl := &amendsv1.DeadLetter{
 		Service:    string(service),
@@ -53,8 +51,8 @@ func (d *delivery) letter(service roles.Service, reason string, cause error) *am
 		Deliveries: d.meta.NumDelivered,
 		FirstAt:    timestamppb.New(d.meta.Timestamp),
 		Original: &amendsv1.OriginalMessage{
-			Subject:  d.msg.Subject(),
-			Headers:  headers(d.msg.Headers()),
+			Subject:  d.msg.Subject,
+			Headers:  headers(d.msg.Header),
 			Data:     data,
 			Stream:   d.meta.Stream,
 			Sequence: d.meta.Sequence.Stream,
@@ -65,12 +63,12 @@ func (d *delivery) letter(service roles.Service, reason string, cause error) *am
 	if cause != nil {
 		dl.Error = Mask(cause.Error())
 	}
-	if parts, err := subject.Parse(d.msg.Subject()); err == nil {
+	if parts, err := subject.Parse(d.msg.Subject); err == nil {
 		dl.Tenant, dl.CaseId = parts.Tenant, parts.CaseID
 	}
 	var env amendsv1.Envelope
 	if proto.Unmarshal(data, &env) == nil {
-		dl.TaskId, dl.Attempt, dl.TraceId = bounded(env.GetTaskId(), 96), env.GetAttempt(), bounded(env.GetTraceId(), 64)
+		dl.TaskId, dl.Attempt, dl.TraceId = name(env.GetTaskId(), 96), env.GetAttempt(), name(env.GetTraceId(), 64)
 	}
 	return dl
 }
@@ -84,8 +82,13 @@ func headers(in map[string][]string) []*amendsv1.Header {
 	return out
 }
 
-// bounded cuts s to at most n characters; what an envelope claims may be long.
-func bounded(s string, n int) string {
-	r := []rune(Mask(s))
-	return string(r[:min(len(r), n)])
+// name gives s if it reads like an identifier of at most n characters; what a
+// broken envelope claims may be anything.
+func name(s string, n int) string {
+	if len(s) > n || strings.IndexFunc(s, func(r rune) bool {
+		return r != '-' && r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+	}) >= 0 {
+		return ""
+	}
+	return s
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amends-dev/amends/internal/subject"
 )
@@ -27,39 +26,64 @@ var (
 
 // delivery is one handing out of one message.
 type delivery struct {
-	msg   jetstream.Msg
-	meta  *jetstream.MsgMetadata
-	last  bool
-	begun time.Time
+	msg  *nats.Msg
+	meta *nats.MsgMetadata
+	last bool
 	// claimed by whoever settles it: its worker, or the watch when it hangs.
-	claimed  atomic.Bool
-	replaced bool      // its worker was; guarded by flight
-	extended time.Time // guarded by flight
+	claimed atomic.Bool
+
+	// Guarded by flight.
+	extended time.Time // it arrived, or its last heartbeat
+	begun    time.Time // its handling; zero while it waits for a worker
+	replaced bool      // its worker was
 }
 
 func (d *delivery) claim() bool { return d.claimed.CompareAndSwap(false, true) }
 
 func (d *delivery) stored() Stored {
 	return Stored{
-		Subject: d.msg.Subject(), Seq: d.meta.Sequence.Stream, Time: d.meta.Timestamp,
-		Header: d.msg.Headers(), Data: d.msg.Data(),
+		Subject: d.msg.Subject, Seq: d.meta.Sequence.Stream, Time: d.meta.Timestamp,
+		Header: d.msg.Header, Data: d.msg.Data,
 	}
 }
 
 // caseKey names the case a message belongs to, whoever sent it.
 func (d *delivery) caseKey() string {
-	parts, err := subject.Parse(d.msg.Subject())
+	parts, err := subject.Parse(d.msg.Subject)
 	if err != nil {
 		return subject.None
 	}
 	return parts.Tenant + "." + parts.CaseID
 }
 
-func (p *pump) work() {
+// The broker's words for the end of a delivery.
+const (
+	wordAck      = "+ACK"
+	wordNak      = "-NAK"
+	wordTerm     = "+TERM"
+	wordProgress = "+WPI"
+)
+
+func nakAfter(d time.Duration) string {
+	return fmt.Sprintf(`%s {"delay":%d}`, wordNak, d.Nanoseconds())
+}
+
+// say answers the broker about a delivery; no answer comes to that.
+func (p *pump) say(d *delivery, word string) error {
+	return p.conn.nc.Publish(d.msg.Reply, []byte(word))
+}
+
+func (p *pump) work(base context.Context) {
 	for {
 		select {
-		case msg := <-p.queue:
-			if !p.process(msg) {
+		case <-p.stopping:
+			return
+		default:
+		}
+		select {
+		case d := <-p.queue:
+			p.pulls.nudge()
+			if !p.process(base, d) {
 				return // another worker has taken this one's place
 			}
 		case <-p.stopping:
@@ -68,26 +92,18 @@ func (p *pump) work() {
 	}
 }
 
-func (p *pump) process(msg jetstream.Msg) (goOn bool) {
-	meta, err := msg.Metadata()
-	if err != nil {
-		p.conn.metrics.settled(p.spec.Name, "ignored", "", 0)
-		return true // not from a stream; nothing to settle
-	}
-	now := time.Now()
-	d := &delivery{msg: msg, meta: meta, begun: now, extended: now}
-	spent := int(meta.NumDelivered) - p.spec.MaxDeliveries()
-	d.last = spent >= 0
-	p.flight.add(d)
-	ctx, cancel := context.WithTimeout(extract(p.base, msg.Headers()), p.opts.Timeout)
+func (p *pump) process(base context.Context, d *delivery) (goOn bool) {
+	p.flight.begin(d, time.Now())
+	ctx, cancel := context.WithTimeout(extract(base, d.msg.Header), p.opts.Timeout)
 	defer cancel()
-	if spent > 0 {
+	var err error
+	if int(d.meta.NumDelivered) > p.spec.MaxDeliveries() {
 		err = Reject(ReasonDeliveriesExhausted, errSpent) // it may be what ends this process
 	} else {
 		err = p.call(ctx, d)
 	}
 	if d.claim() {
-		p.settle(d, err)
+		p.settle(base, d, err)
 		p.flight.remove(d)
 		return true
 	}
@@ -109,46 +125,45 @@ func (p *pump) call(ctx context.Context, d *delivery) (err error) {
 
 // settle turns a handler's outcome into the broker's terms. A message is
 // terminated only after its dead letter is stored; else it comes again.
-func (p *pump) settle(d *delivery, err error) {
+func (p *pump) settle(ctx context.Context, d *delivery, err error) {
 	took := time.Since(d.begun)
 	if err == nil {
-		p.finish(d, "acked", "", took, d.msg.Ack)
+		p.finish(ctx, d, "acked", "", took, wordAck)
 		return
 	}
 	o := classify(err)
 	switch {
 	case o.kind == outcomeDrop:
-		reason := bounded(o.reason, maxReason)
+		reason := reasonCode(o.reason)
 		p.conn.log.Info("message dropped", slog.String("consumer", p.spec.Name),
 			slog.String("reason", reason), slog.String("case", d.caseKey()), slog.Uint64("sequence", d.meta.Sequence.Stream))
-		p.finish(d, "dropped", reason, took, d.msg.Ack)
+		p.finish(ctx, d, "dropped", reason, took, wordAck)
 	case o.kind == outcomeReject:
-		p.bury(d, bounded(o.reason, maxReason), o.err, took)
+		p.bury(ctx, d, reasonCode(o.reason), o.err, took)
 	case d.last:
-		p.bury(d, ReasonDeliveriesExhausted, o.err, took)
+		p.bury(ctx, d, ReasonDeliveriesExhausted, o.err, took)
 	default:
 		delay := p.spec.Backoff[d.meta.NumDelivered-1]
 		now := time.Now()
 		if !p.held.take(d.caseKey(), now, now.Add(delay)) {
-			p.bury(d, ReasonCaseBacklog, o.err, took)
+			p.bury(ctx, d, ReasonCaseBacklog, o.err, took)
 			return
 		}
 		p.conn.log.Info("message will be tried again", slog.String("consumer", p.spec.Name),
 			slog.String("case", d.caseKey()), slog.Uint64("delivered", d.meta.NumDelivered), slog.String("error", Mask(o.Error())))
-		p.finish(d, "retried", "", took, func() error { return d.msg.NakWithDelay(delay) })
+		p.finish(ctx, d, "retried", "", took, nakAfter(delay))
 	}
 }
 
 // bury stores the dead letter, then ends the message.
-func (p *pump) bury(d *delivery, reason string, cause error, took time.Duration) {
-	ctx := extract(p.base, d.msg.Headers())
-	if err := p.deadLetter(ctx, d, reason, cause); err != nil {
+func (p *pump) bury(ctx context.Context, d *delivery, reason string, cause error, took time.Duration) {
+	if err := p.deadLetter(extract(ctx, d.msg.Header), d, reason, cause); err != nil {
 		p.conn.log.Error("dead letter not stored", slog.String("consumer", p.spec.Name),
 			slog.String("reason", reason), slog.Any("error", err))
-		p.finish(d, "dead_letter_failed", reason, took, func() error { return d.msg.NakWithDelay(p.lastDelay()) })
+		p.finish(ctx, d, "dead_letter_failed", reason, took, nakAfter(p.lastDelay()))
 		return
 	}
-	p.finish(d, "dead_lettered", reason, took, func() error { return d.msg.TermWithReason(reason) })
+	p.finish(ctx, d, "dead_lettered", reason, took, wordTerm+" "+reason)
 }
 
 // lastDelay is the longest of the consumer's delays.
@@ -160,9 +175,10 @@ func (p *pump) lastDelay() time.Duration {
 }
 
 // giveBack hands a message that was not begun to another process at once.
-func (p *pump) giveBack(msg jetstream.Msg) {
+func (p *pump) giveBack(d *delivery) {
+	p.flight.remove(d)
 	outcome := "returned"
-	if err := msg.Nak(); err != nil {
+	if p.say(d, wordNak) != nil {
 		outcome = "left" // for its AckWait
 	}
 	p.conn.metrics.settled(p.spec.Name, outcome, "", 0)
@@ -170,11 +186,11 @@ func (p *pump) giveBack(msg jetstream.Msg) {
 
 // finish sends the settlement; while disconnected it waits for the connection,
 // since a message left alone would wait out its AckWait.
-func (p *pump) finish(d *delivery, outcome, reason string, took time.Duration, send func() error) {
+func (p *pump) finish(ctx context.Context, d *delivery, outcome, reason string, took time.Duration, word string) {
 	var giveUp <-chan time.Time
 	for {
 		up := p.conn.link.reconnected()
-		err := send()
+		err := p.say(d, word)
 		if err == nil {
 			break
 		}
@@ -191,7 +207,7 @@ func (p *pump) finish(d *delivery, outcome, reason string, took time.Duration, s
 		case <-up:
 			continue
 		case <-giveUp:
-		case <-p.base.Done():
+		case <-ctx.Done():
 		}
 		outcome = "left"
 		break

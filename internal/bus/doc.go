@@ -8,6 +8,8 @@
 //   - Every consumed message ends acknowledged, dropped with a counted reason,
 //     or as a dead letter that the broker acknowledged before the message was
 //     settled (LOSS-2). When no dead letter can be written the message stays.
+//     A lost settlement may write the same dead letter twice; the original's
+//     stream and sequence tell.
 //   - Deliveries are counted by the broker, not by errors: a handler that
 //     hangs, panics or kills its process uses them up like one that fails.
 //   - A failing case delays itself only. Retries wait at the broker, and one

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -30,6 +31,12 @@ func (f *flight) add(d *delivery) {
 	f.mu.Unlock()
 }
 
+func (f *flight) begin(d *delivery, now time.Time) {
+	f.mu.Lock()
+	d.begun = now
+	f.mu.Unlock()
+}
+
 func (f *flight) remove(d *delivery) {
 	f.mu.Lock()
 	delete(f.open, d)
@@ -45,7 +52,7 @@ func (p *pump) sweep(now time.Time, patience time.Duration) (beat, hang []*deliv
 	defer f.mu.Unlock()
 	for d := range f.open {
 		switch {
-		case now.Sub(d.begun) > patience && d.claim():
+		case !d.begun.IsZero() && now.Sub(d.begun) > patience && d.claim():
 			delete(f.open, d)
 			f.hung++
 			d.replaced = f.hung <= p.opts.Workers
@@ -57,10 +64,13 @@ func (p *pump) sweep(now time.Time, patience time.Duration) (beat, hang []*deliv
 		}
 	}
 	if f.hung >= p.opts.Workers {
-		p.conn.health.set(p.spec.Name, errAllHang)
+		p.conn.health.set(p.handlers(), errAllHang)
 	}
 	return beat, hang
 }
+
+// handlers names the consumer's handlers in the connection's health.
+func (p *pump) handlers() string { return p.spec.Name + " handlers" }
 
 // returned notes that an abandoned handler came back and says whether its
 // worker was replaced.
@@ -70,32 +80,32 @@ func (p *pump) returned(d *delivery) bool {
 	defer f.mu.Unlock()
 	f.hung--
 	if f.hung == p.opts.Workers-1 {
-		p.conn.health.clear(p.spec.Name)
+		p.conn.health.clear(p.handlers())
 	}
 	return d.replaced
 }
 
-// watch keeps long handlings alive at the broker and takes the message from a
+// watch keeps what waits or is handled for long alive at the broker, and takes the message from a
 // handler that does not return; one loop for all of a consumer's workers.
-func (p *pump) watch() {
+func (p *pump) watch(base context.Context) {
 	patience := p.opts.Timeout + max(p.opts.Timeout/graceShare, minTick)
 	tick := time.NewTicker(max(min(p.spec.AckWait/6, p.opts.Timeout/4), minTick))
 	defer tick.Stop()
 	for {
 		select {
-		case <-p.base.Done():
+		case <-base.Done():
 			return
 		case now := <-tick.C:
 			beat, hang := p.sweep(now, patience)
 			for _, d := range beat {
-				if d.msg.InProgress() == nil { // else it is settled, or the connection is down
+				if p.say(d, wordProgress) == nil { // else the connection is down
 					p.conn.metrics.heartbeats.Add(bg, 1)
 				}
 			}
 			for _, d := range hang {
 				p.conn.log.Error("handler abandoned", slog.String("consumer", p.spec.Name),
 					slog.String("case", d.caseKey()), slog.Uint64("sequence", d.meta.Sequence.Stream))
-				go p.abandon(d)
+				go p.abandon(base, d)
 			}
 		}
 	}
@@ -103,17 +113,17 @@ func (p *pump) watch() {
 
 // abandon settles the message of a hanging handler and, when it replaces its
 // worker, goes on working.
-func (p *pump) abandon(d *delivery) {
+func (p *pump) abandon(base context.Context, d *delivery) {
 	defer p.workers.Done()
-	p.settle(d, Retry(errHung))
+	p.settle(base, d, Retry(errHung))
 	if d.replaced {
-		p.work()
+		p.work(base)
 	}
 }
 
 // drain waits, bounded, for the workers to end: first for the handlers in
 // flight to finish, then for them to see that their context has ended.
-func (p *pump) drain() {
+func (p *pump) drain(abort context.CancelFunc) {
 	ended := make(chan struct{})
 	go func() {
 		p.workers.Wait()
@@ -123,11 +133,9 @@ func (p *pump) drain() {
 	defer patience.Stop()
 	select {
 	case <-ended:
-		p.abort()
-		return
 	case <-patience.C:
 	}
-	p.abort()
+	abort()
 	select {
 	case <-ended:
 	case <-time.After(time.Second):

@@ -7,25 +7,25 @@ import (
 	"sync"
 )
 
-// health keeps why consumers do not get on; nobody in it is well.
+// health keeps what does not get on, by name, and why.
 type health struct {
 	mu   sync.Mutex
 	sick map[string]error
 }
 
-func (h *health) set(consumer string, err error) {
+func (h *health) set(name string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.sick == nil {
 		h.sick = make(map[string]error)
 	}
-	h.sick[consumer] = err
+	h.sick[name] = err
 }
 
-func (h *health) clear(consumer string) {
+func (h *health) clear(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.sick, consumer)
+	delete(h.sick, name)
 }
 
 func (h *health) err() error {

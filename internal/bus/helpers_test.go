@@ -110,6 +110,9 @@ func stored(tb testing.TB, b *bustest.Broker, stream string) []*jetstream.RawStr
 		if err != nil {
 			tb.Fatal(err)
 		}
+		for _, added := range []string{"Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"} {
+			m.Header.Del(added) // by the read
+		}
 		out = append(out, m)
 	}
 	return out
@@ -161,4 +164,13 @@ func (c *counter) get(caseID string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.n[caseID]
+}
+
+func (c *counter) total() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.n {
+		n += k
+	}
+	return n
 }

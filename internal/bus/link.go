@@ -52,12 +52,23 @@ func (l *link) onChange(fn func()) {
 	l.changed = append(l.changed, fn)
 }
 
-func (l *link) onDisconnect(_ *nats.Conn, err error) {
+// onDisconnect ends what was in flight. It may be called late, when requests
+// already travel on the next connection; those are spared.
+func (l *link) onDisconnect(nc *nats.Conn, err error) {
 	l.conn.metrics.disconnects.Add(bg, 1)
 	l.conn.log.Warn("broker connection lost", slog.Any("error", err))
-	if r := l.replies.Load(); r != nil {
-		r.failAll(fmt.Errorf("connection lost: %w", ErrUncertain))
+	r := l.replies.Load()
+	if r == nil {
+		return
 	}
+	lost := nc.Stats().Reconnects
+	if nc.IsConnected() {
+		if lost == 0 {
+			return
+		}
+		lost-- // that one is up
+	}
+	r.failLinks(lost, errLost)
 }
 
 func (l *link) onReconnect(nc *nats.Conn) {

@@ -12,6 +12,8 @@ const (
 	// and phone numbers have more, order numbers fewer.
 	maskFrom = 9
 	masked   = "[masked]"
+	// maxReason is the longest reason code that is kept.
+	maxReason = 64
 )
 
 // Mask makes an error text safe to keep: runs of nine or more digits, single
@@ -33,6 +35,12 @@ func Mask(s string) string {
 		i += end
 	}
 	return string(out[:min(len(out), maxMasked)])
+}
+
+// reasonCode makes a handler's reason fit for labels and dead letters.
+func reasonCode(s string) string {
+	r := []rune(Mask(s))
+	return string(r[:min(len(r), maxReason)])
 }
 
 // digitRun measures the digits at the start of s, ending with the last digit.

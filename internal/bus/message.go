@@ -58,7 +58,7 @@ type Handler func(ctx context.Context, m *Message) error
 type ConsumeOptions struct {
 	// Workers handle messages in parallel, also those of one case. Default 8.
 	Workers int
-	// Timeout bounds one handling; default two thirds of the consumer's
+	// Timeout bounds one handling; default a third of the consumer's
 	// AckWait. A longer one is kept alive by heartbeats.
 	Timeout time.Duration
 	// OnReject is called before a message that envelope.Open refused becomes
@@ -74,6 +74,7 @@ const (
 	// ReasonCaseBacklog: the case already holds its share of the consumer's
 	// outstanding messages in delayed retries.
 	ReasonCaseBacklog = "case_backlog"
+	reasonRejected    = "rejected" // by a handler that gave none
 )
 
 type outcomeKind int
@@ -107,6 +108,9 @@ func Retry(err error) error { return &outcome{kind: outcomeRetry, err: err} }
 
 // Reject says that the message can never be handled; reason is a reason code.
 func Reject(reason string, err error) error {
+	if reason == "" {
+		reason = reasonRejected
+	}
 	return &outcome{kind: outcomeReject, reason: reason, err: err}
 }
 

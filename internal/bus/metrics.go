@@ -66,8 +66,10 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 type labels struct{ k1, v1, k2, v2, k3, v3 string }
 
 func (m *metrics) set(l labels) metric.MeasurementOption {
-	if s, ok := m.sets.Load(l); ok {
-		return s.(metric.MeasurementOption)
+	if v, ok := m.sets.Load(l); ok {
+		if s, ok := v.(metric.MeasurementOption); ok {
+			return s
+		}
 	}
 	var kv []attribute.KeyValue
 	for _, p := range [][2]string{{l.k1, l.v1}, {l.k2, l.v2}, {l.k3, l.v3}} {

@@ -67,7 +67,7 @@ func (c *Conn) publish(ctx context.Context, subj string, data []byte, opts []Pub
 			hdr[o.name2] = []string{o.value2}
 		}
 	}
-	m, err := c.request(ctx, subj, hdr, data)
+	m, err := c.request(ctx, subj, hdr, data, false)
 	if err != nil {
 		return 0, err
 	}

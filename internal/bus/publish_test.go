@@ -247,7 +247,7 @@ func TestTraceContextPassesBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(chan trace.SpanContext, 1)
-	consume(t, orchestrator, func(ctx context.Context, m *bus.Message) error {
+	consume(t, orchestrator, func(ctx context.Context, _ *bus.Message) error {
 		got <- trace.SpanContextFromContext(ctx)
 		_, err := orchestrator.Publish(ctx, subject.View(tenant, "req-1"), []byte("v"))
 		return err

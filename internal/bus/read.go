@@ -60,7 +60,7 @@ func (c *Conn) get(ctx context.Context, stream, subj string, req any) (Stored, e
 
 // LastDirect reads the last message of subj from any replica; it may be stale.
 func (c *Conn) LastDirect(ctx context.Context, stream, subj string) (Stored, error) {
-	m, err := c.request(ctx, c.cfg.APIPrefix+".DIRECT.GET."+stream+"."+subj, nil, nil)
+	m, err := c.request(ctx, c.cfg.APIPrefix+".DIRECT.GET."+stream+"."+subj, nil, nil, true)
 	if err != nil {
 		return Stored{}, fmt.Errorf("read %s of %s: %w", subj, stream, err)
 	}
@@ -144,7 +144,7 @@ func (c *Conn) api(ctx context.Context, call string, req, resp any) error {
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	m, err := c.request(ctx, c.cfg.APIPrefix+"."+call, nil, body)
+	m, err := c.request(ctx, c.cfg.APIPrefix+"."+call, nil, body, true)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,9 @@ type replies struct {
 
 type waiter struct {
 	subject string
-	answer  chan answer // holds one
+	// link numbers the connection it was sent on.
+	link   uint64
+	answer chan answer // holds one
 }
 
 type answer struct {
@@ -43,8 +45,8 @@ func listenReplies(nc *nats.Conn) (*replies, error) {
 }
 
 // expect registers a request to subj and gives its reply subject.
-func (r *replies) expect(subj string) (id uint64, reply string, w *waiter) {
-	w = &waiter{subject: subj, answer: make(chan answer, 1)}
+func (r *replies) expect(subj string, link uint64) (id uint64, reply string, w *waiter) {
+	w = &waiter{subject: subj, link: link, answer: make(chan answer, 1)}
 	r.mu.Lock()
 	r.last++
 	id = r.last
@@ -76,6 +78,11 @@ func (r *replies) receive(m *nats.Msg) {
 // failAll ends every request in flight.
 func (r *replies) failAll(err error) {
 	r.fail(err, func(*waiter) bool { return true })
+}
+
+// failLinks ends the requests that were sent on a connection up to last.
+func (r *replies) failLinks(last uint64, err error) {
+	r.fail(err, func(w *waiter) bool { return w.link <= last })
 }
 
 // failSubject ends the requests in flight to one subject.

@@ -12,15 +12,19 @@ import (
 const (
 	// A stream that changes its leader or is just being loaded has nobody
 	// listening for a moment.
-	noResponderTries = 5
+	maxTries         = 5
 	noResponderPause = 50 * time.Millisecond
 )
 
-var errNoResponder = errors.New("nobody listens on the subject")
+var (
+	errNoResponder = errors.New("nobody listens on the subject")
+	errLost        = fmt.Errorf("connection lost: %w", ErrUncertain)
+)
 
-// request sends msg and waits for the one answer, for at most RequestTimeout.
-// It sends again only when the broker said that nobody got the message.
-func (c *Conn) request(ctx context.Context, subj string, hdr nats.Header, data []byte) (*nats.Msg, error) {
+// request sends a message and waits for the one answer, for at most
+// RequestTimeout. It sends again when the broker said that nobody got it, and
+// after a lost connection only what is safe to send twice.
+func (c *Conn) request(ctx context.Context, subj string, hdr nats.Header, data []byte, safeTwice bool) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -28,10 +32,12 @@ func (c *Conn) request(ctx context.Context, subj string, hdr nats.Header, data [
 	defer limit.Stop()
 	for try := 1; ; try++ {
 		m, err := c.roundTrip(ctx, limit.C, subj, hdr, data)
-		if !errors.Is(err, errNoResponder) {
+		switch {
+		case safeTwice && errors.Is(err, errLost) && try < maxTries:
+			continue // and wait there for the connection
+		case !errors.Is(err, errNoResponder):
 			return m, err
-		}
-		if try == noResponderTries {
+		case try == maxTries:
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		if err := sleep(ctx, noResponderPause); err != nil {
@@ -40,13 +46,36 @@ func (c *Conn) request(ctx context.Context, subj string, hdr nats.Header, data [
 	}
 }
 
+// roundTrip sends once; while the connection is down it waits for it first.
 func (c *Conn) roundTrip(ctx context.Context, limit <-chan time.Time, subj string, hdr nats.Header, data []byte) (*nats.Msg, error) {
-	id, reply, w := c.replies.expect(subj)
-	defer c.replies.forget(id)
-	msg := &nats.Msg{Subject: subj, Reply: reply, Header: hdr, Data: data}
-	if err := c.send(ctx, limit, msg); err != nil {
-		return nil, err
+	for {
+		up := c.link.reconnected()
+		id, reply, w := c.replies.expect(subj, c.nc.Stats().Reconnects)
+		err := c.nc.PublishMsg(&nats.Msg{Subject: subj, Reply: reply, Header: hdr, Data: data})
+		if err == nil {
+			m, err := c.await(ctx, limit, w)
+			c.replies.forget(id)
+			return m, err
+		}
+		c.replies.forget(id)
+		switch {
+		case errors.Is(err, nats.ErrReconnectBufExceeded): // nothing is sent while disconnected
+		case errors.Is(err, nats.ErrConnectionClosed):
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		default: // the message itself cannot be sent, e.g. it is too large
+			return nil, err
+		}
+		select {
+		case <-up:
+		case <-limit:
+			return nil, fmt.Errorf("not connected for %s: %w", c.cfg.RequestTimeout, ErrUnavailable)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+		}
 	}
+}
+
+func (c *Conn) await(ctx context.Context, limit <-chan time.Time, w *waiter) (*nats.Msg, error) {
 	select {
 	case a := <-w.answer:
 		if a.err != nil {
@@ -60,30 +89,5 @@ func (c *Conn) roundTrip(ctx context.Context, limit <-chan time.Time, subj strin
 		return nil, fmt.Errorf("no answer within %s: %w", c.cfg.RequestTimeout, ErrUncertain)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), ErrUncertain)
-	}
-}
-
-// send hands msg to the connection; while it is down, waits for it.
-func (c *Conn) send(ctx context.Context, limit <-chan time.Time, msg *nats.Msg) error {
-	for {
-		up := c.link.reconnected()
-		err := c.nc.PublishMsg(msg)
-		if err == nil {
-			return nil
-		}
-		switch {
-		case errors.Is(err, nats.ErrReconnectBufExceeded):
-		case errors.Is(err, nats.ErrConnectionClosed):
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
-		default: // the message itself cannot be sent, e.g. it is too large
-			return err
-		}
-		select {
-		case <-up:
-		case <-limit:
-			return fmt.Errorf("not connected for %s: %w", c.cfg.RequestTimeout, ErrUnavailable)
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
-		}
 	}
 }

@@ -132,15 +132,10 @@ func checkStream(ctx context.Context, js jetstream.JetStream, m roles.Manifest, 
 	return errors.Join(errs...)
 }
 
-// field is one setting, as text.
-type field struct{ name, value string }
-
-func fields(kv ...any) []field {
-	out := make([]field, 0, len(kv)/2)
-	for i := 0; i+1 < len(kv); i += 2 {
-		out = append(out, field{kv[i].(string), fmt.Sprint(kv[i+1])})
-	}
-	return out
+// field is one setting.
+type field struct {
+	name  string
+	value any
 }
 
 func streamFields(c jetstream.StreamConfig) []field {
@@ -148,32 +143,55 @@ func streamFields(c jetstream.StreamConfig) []field {
 	if c.RePublish != nil {
 		republish = c.RePublish.Source + " to " + c.RePublish.Destination
 	}
-	return fields(
-		"subjects", strings.Join(c.Subjects, " "), "retention", c.Retention, "discard", c.Discard,
-		"storage", c.Storage, "persistence", c.PersistMode, "replicas", c.Replicas,
-		"max age", c.MaxAge, "messages per subject", c.MaxMsgsPerSubject, "message size", c.MaxMsgSize,
-		"messages", c.MaxMsgs, "bytes", c.MaxBytes, "duplicate window", c.Duplicates,
-		"deny delete", c.DenyDelete, "deny purge", c.DenyPurge, "roll-up", c.AllowRollup,
-		"schedules", c.AllowMsgSchedules, "direct get", c.AllowDirect, "atomic batches", c.AllowAtomicPublish,
-		"message ttl", c.AllowMsgTTL, "no acknowledgements", c.NoAck, "sealed", c.Sealed,
-		"republish", republish, "sources", len(c.Sources), "mirror", c.Mirror != nil,
-	)
+	return []field{
+		{"subjects", strings.Join(c.Subjects, " ")},
+		{"retention", c.Retention},
+		{"discard", c.Discard},
+		{"storage", c.Storage},
+		{"persistence", c.PersistMode},
+		{"replicas", c.Replicas},
+		{"max age", c.MaxAge},
+		{"messages per subject", c.MaxMsgsPerSubject},
+		{"message size", c.MaxMsgSize},
+		{"messages", c.MaxMsgs},
+		{"bytes", c.MaxBytes},
+		{"duplicate window", c.Duplicates},
+		{"deny delete", c.DenyDelete},
+		{"deny purge", c.DenyPurge},
+		{"roll-up", c.AllowRollup},
+		{"schedules", c.AllowMsgSchedules},
+		{"direct get", c.AllowDirect},
+		{"atomic batches", c.AllowAtomicPublish},
+		{"message ttl", c.AllowMsgTTL},
+		{"no acknowledgements", c.NoAck},
+		{"sealed", c.Sealed},
+		{"republish", republish},
+		{"sources", len(c.Sources)},
+		{"mirror", c.Mirror != nil},
+	}
 }
 
 func consumerFields(c jetstream.ConsumerConfig) []field {
-	return fields(
-		"filter", c.FilterSubject, "more filters", len(c.FilterSubjects), "deliver", c.DeliverPolicy,
-		"acknowledgement", c.AckPolicy, "ack wait", c.AckWait, "max deliver", c.MaxDeliver,
-		"max ack pending", c.MaxAckPending, "backoff", c.BackOff, "headers only", c.HeadersOnly,
-		"memory", c.MemoryStorage, "push subject", c.DeliverSubject,
-	)
+	return []field{
+		{"filter", c.FilterSubject},
+		{"more filters", len(c.FilterSubjects)},
+		{"deliver", c.DeliverPolicy},
+		{"acknowledgement", c.AckPolicy},
+		{"ack wait", c.AckWait},
+		{"max deliver", c.MaxDeliver},
+		{"max ack pending", c.MaxAckPending},
+		{"backoff", c.BackOff},
+		{"headers only", c.HeadersOnly},
+		{"memory", c.MemoryStorage},
+		{"push subject", c.DeliverSubject},
+	}
 }
 
 func differ(what string, want, got []field) error {
 	var errs []error
 	for i, w := range want {
-		if w.value != got[i].value {
-			errs = append(errs, fmt.Errorf("%s: %s is %s, want %s", what, w.name, got[i].value, w.value))
+		if want, got := fmt.Sprint(w.value), fmt.Sprint(got[i].value); want != got {
+			errs = append(errs, fmt.Errorf("%s: %s is %s, want %s", what, w.name, got, want))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,7 +1,3 @@
-// Package bustest runs the real embedded broker for tests: the manifest's
-// accounts, streams and consumers, and a connection per service on that
-// service's own credential. Nothing is mocked and no test needs an admin
-// credential to act; the operator's is for assertions.
 package bustest
 
 import (
@@ -124,7 +120,7 @@ func (b *Broker) provision(o provision.Options) {
 // Manifest is what the broker runs on.
 func (b *Broker) Manifest() roles.Manifest { return *b.opts.Manifest }
 
-// URL, Seed, Config and StoreDir describe the running broker.
+// URL is where the running broker listens.
 func (b *Broker) URL() string { return b.Server().URL() }
 
 // Seed is the NKEY seed of a service or identity.

@@ -80,7 +80,8 @@ func TestReplies(t *testing.T) {
 			"About order 8472: ₹1,000.00 was paid by gift card. ₹2,000.00 was paid by card. Together these make up the order total of ₹3,000.00. If this does not match what you see, please reply to this message.",
 		},
 		"M20 cancelled": {
-			amendsv1.ReplyKind_REPLY_KIND_CANCELLED, "8472", []*amendsv1.Claim{claim(amendsv1.ClaimKind_CLAIM_KIND_CANCELLED_NOTHING_REFUNDED)},
+			amendsv1.ReplyKind_REPLY_KIND_CANCELLED, "8472",
+			[]*amendsv1.Claim{claim(amendsv1.ClaimKind_CLAIM_KIND_CANCELLED_NOTHING_REFUNDED)},
 			"About order 8472: Your request has been cancelled, nothing was refunded.",
 		},
 		"M26 outside the window": {

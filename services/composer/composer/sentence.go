@@ -71,11 +71,12 @@ func (p page) sentence(c *amendsv1.Claim) (string, error) {
 			return fmt.Sprintf("Together these make up the order total of %s.", amount), nil
 		}
 		return fmt.Sprintf("The order total is %s.", amount), nil
+	default:
+		if s, ok := fixed[c.GetKind()]; ok {
+			return s, nil
+		}
+		return "", fmt.Errorf("no sentence for %s", c.GetKind())
 	}
-	if s, ok := fixed[c.GetKind()]; ok {
-		return s, nil
-	}
-	return "", fmt.Errorf("no sentence for %s", c.GetKind())
 }
 
 // complete reports what a claim of its kind lacks.
@@ -95,6 +96,7 @@ func complete(c *amendsv1.Claim) error {
 		if c.GetDays() == 0 {
 			return errors.New("no days")
 		}
+	default: // told in fixed words
 	}
 	return nil
 }
@@ -126,8 +128,9 @@ func refundState(s amendsv1.RefundStatus) string {
 		return "was cancelled"
 	case amendsv1.RefundStatus_REFUND_STATUS_REQUIRES_ACTION:
 		return "has been requested and needs a further step at the bank"
+	default:
+		return "has been requested, and its status is not known yet"
 	}
-	return "has been requested, and its status is not known yet"
 }
 
 // moment writes a time as 12 March 2026, 14:14 UTC.

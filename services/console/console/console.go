@@ -56,6 +56,9 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 }
 
 func build(cfg Config, deps Deps, b broker) (http.Handler, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
+	}
 	tokens, err := cfg.tokens()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)

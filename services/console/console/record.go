@@ -64,8 +64,8 @@ func (c *console) read(r request) (*amendsv1.CaseRecord, *deskapi.Problem) {
 // await reads the record, for a wanted version again until it is there or
 // versionWait is over. It gives what it read last.
 func (c *console) await(ctx context.Context, tenant, caseID string, want uint64) (*amendsv1.CaseRecord, error) {
-	ctx, cancel := context.WithTimeout(ctx, versionWait)
-	defer cancel()
+	over := time.NewTimer(versionWait)
+	defer over.Stop()
 	for pause := versionPoll; ; pause = min(2*pause, maxPoll) {
 		rec, err := c.load(ctx, tenant, caseID)
 		early := err == nil && rec.GetVersion() < want || errors.Is(err, bus.ErrNotFound) && want > 0
@@ -75,10 +75,12 @@ func (c *console) await(ctx context.Context, tenant, caseID string, want uint64)
 		again := time.NewTimer(pause)
 		select {
 		case <-again.C:
+			continue
+		case <-over.C:
 		case <-ctx.Done():
-			again.Stop()
-			return rec, err
 		}
+		again.Stop()
+		return rec, err
 	}
 }
 

@@ -1,9 +1,42 @@
 package gateway
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/amends-dev/amends/internal/boot"
 )
+
+func TestConfigFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	text := `
+broker: {url: "nats://127.0.0.1:4222", seed_file: /run/secrets/broker-gateway}
+admin: {listen: "127.0.0.1:9100"}
+redis: {addr: "127.0.0.1:6379"}
+limits: {posts: {per_second: 5, burst: 7}}
+channels:
+  - {name: web, tenant: acme-in, key_sha256: ` + hashOf(webKey) + `, may_name_customer: true, may_name_case_ids: true}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := Defaults()
+	if _, err := boot.Load(file, []string{"AMENDS_LIMITS_STREAMS=9"}, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Limits.Posts != (Rate{5, 7}) || cfg.Limits.Reads != Defaults().Limits.Reads || cfg.Limits.Streams != 9 || !cfg.Channels[0].MayNameCustomer || !cfg.Channels[0].MayNameCaseIDs {
+		t.Errorf("%+v", cfg)
+	}
+	if err := os.WriteFile(file, []byte(text+"chanels: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := boot.Load(file, nil, &cfg); err == nil {
+		t.Error("an unknown key was accepted")
+	}
+}
 
 func TestConfigIsCheckedAsAWhole(t *testing.T) {
 	t.Parallel()

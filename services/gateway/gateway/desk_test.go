@@ -73,43 +73,34 @@ func newDesk(t *testing.T) *desk {
 // gateway runs a gateway on the service's own credential and gives its address.
 func (d *desk) gateway(t *testing.T) string {
 	t.Helper()
-	url, _ := d.gatewayWith(t, func(*Config, *Deps) {})
-	return url
+	return d.gatewayWith(t, func(*Config) {})
 }
 
-func (d *desk) gatewayWith(t *testing.T, change func(*Config, *Deps)) (url string, stop func() error) {
+func (d *desk) gatewayWith(t *testing.T, change func(*Config)) string {
 	t.Helper()
 	cfg := testConfig(d.redis.Addr())
-	ready := make(chan string, 1)
-	deps := Deps{Bus: d.broker.Connect(roles.Gateway), Ready: func(addr string) { ready <- addr }}
-	change(&cfg, &deps)
+	change(&cfg)
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	deps := Deps{Bus: d.broker.Connect(roles.Gateway), Ready: func(addr string) { ready <- addr }}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, cfg, deps) }()
-	stopped := false
-	stop = func() error {
-		if stopped {
-			return nil
-		}
-		stopped = true
-		cancel()
-		return <-ended
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Errorf("the gateway ended with %v", err)
-		}
-	})
 	select {
 	case addr := <-ready:
-		return "http://" + addr, stop
+		t.Cleanup(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("the gateway ended with %v", err)
+			}
+		})
+		return "http://" + addr
 	case err := <-ended:
+		cancel()
 		t.Fatalf("the gateway did not start: %v", err)
+		return ""
 	}
-	return "", nil
 }
 
 // view gives a view of a case of cust_5519 at acme-in.
@@ -243,11 +234,11 @@ const founding = `{"message":"Order 8472 was charged twice, and my refund has no
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // handler gives a gateway's handler over a broker of the test's choice.
-func (d *desk) handler(t *testing.T, b broker) http.Handler {
+func (d *desk) handler(ctx context.Context, t *testing.T, b broker) (*gateway, http.Handler) {
 	t.Helper()
 	client := newRedis(Redis{Addr: d.redis.Addr()}, "")
 	t.Cleanup(func() { _ = client.Close() })
-	g, h, err := build(t.Context(), testConfig(d.redis.Addr()), Deps{}.withDefaults(), b, redis_rate.NewLimiter(client))
+	g, h, err := build(ctx, testConfig(d.redis.Addr()), Deps{}.withDefaults(), b, redis_rate.NewLimiter(client))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +247,7 @@ func (d *desk) handler(t *testing.T, b broker) http.Handler {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	return h
+	return g, h
 }
 
 // call is ask without a network.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/amends-dev/amends/internal/bus/bustest"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/deskclient"
+	"github.com/amends-dev/amends/internal/edge"
+	"github.com/amends-dev/amends/internal/roles"
 )
 
 // follow collects a case's versions until it is closed.
@@ -152,32 +155,35 @@ func TestFollowerCatchesUpAfterTheBrokerWasAway(t *testing.T) {
 func TestStopEndsStreamsAndFinishesRequests(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	url, stop := d.gatewayWith(t, func(*Config, *Deps) {})
 	d.publish(t, view("req-8472", 1, "RECEIVED"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	g, h := d.handler(ctx, t, d.broker.Connect(roles.Gateway))
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	go func() { ended <- edge.Serve(ctx, "127.0.0.1:0", h, quiet(), func(addr string) { ready <- addr }) }()
+	url := "http://" + <-ready
 	resp := stream(t.Context(), t, url, "")
 	defer resp.Body.Close()
 	waiting := make(chan answer, 1)
 	go func() { waiting <- ask(t, http.MethodGet, url+"/v1/cases/req-late", webKey, "") }()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
-	}
-	if err := stop(); err != nil {
-		t.Errorf("ended with %v", err)
-	}
-	for lines.Scan() {
-	}
-	if err := lines.Err(); err != nil {
-		t.Errorf("the stream was cut off: %v", err)
+	bustest.Await(t, "the request in flight", func() bool { return g.requests.inside.Load() == 1 })
+	cancel()
+	rest, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(rest), "id: 1\n") {
+		t.Errorf("the stream gave %q, %v", rest, err)
 	}
 	if a := <-waiting; a.status != http.StatusNotFound {
 		t.Errorf("the request in flight: %d", a.status)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
 	}
 }
 
 func TestTooManyFollowersAreTurnedAway(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	url, _ := d.gatewayWith(t, func(c *Config, _ *Deps) { c.Limits.Streams = 1 })
+	url := d.gatewayWith(t, func(c *Config) { c.Limits.Streams = 1 })
 	d.publish(t, view("req-8472", 1, "RECEIVED"))
 	first := stream(t.Context(), t, url, "")
 	defer first.Body.Close()

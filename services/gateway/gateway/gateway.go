@@ -104,6 +104,9 @@ func (d Deps) withDefaults() Deps {
 }
 
 func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_rate.Limiter) (*gateway, http.Handler, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
+	}
 	keys, err := cfg.keys()
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)

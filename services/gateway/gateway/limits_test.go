@@ -63,7 +63,7 @@ func TestBusyChannelAsksRedisSeldom(t *testing.T) {
 	if got := granted(l, b, 1000); got != 1000 {
 		t.Fatalf("%d passed, want 1000", got)
 	}
-	if asked := r.CommandCount() - before; asked > 40 {
+	if asked := r.CommandCount() - before; asked > 100 {
 		t.Errorf("Redis was asked %d times for 1000 requests", asked)
 	}
 	if ok, after := l.allow(t.Context(), b); ok || after <= 0 {
@@ -115,7 +115,7 @@ func TestLocalCapWhenRedisIsAwayB65(t *testing.T) {
 func TestOverTheLimitIsToldWhenToRetry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	url, _ := d.gatewayWith(t, func(c *Config, _ *Deps) { c.Limits.Posts = Rate{PerSecond: 1, Burst: 2} })
+	url := d.gatewayWith(t, func(c *Config) { c.Limits.Posts = Rate{PerSecond: 1, Burst: 2} })
 	var last answer
 	for i := range 3 {
 		last = ask(t, http.MethodPost, url+"/v1/cases", webKey, founding, "Idempotency-Key", "k-"+strings.Repeat("i", i+1))

@@ -207,7 +207,6 @@ func TestRefusedPosts(t *testing.T) {
 		"customer with a dot": {appKey, founding, append([]string{deskapi.HeaderCustomer, "a.b"}, key...), 400, deskapi.CodeCustomerMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			a := ask(t, http.MethodPost, url, c.token, c.body, c.header...)
 			if p := a.problem(t); a.status != c.status || p.Code != c.code {
 				t.Errorf("%d %+v, want %d %s", a.status, p, c.status, c.code)
@@ -217,11 +216,9 @@ func TestRefusedPosts(t *testing.T) {
 			}
 		})
 	}
-	t.Cleanup(func() {
-		if got := d.stored(t); len(got) != 0 {
-			t.Errorf("%d messages stored", len(got))
-		}
-	})
+	if got := d.stored(t); len(got) != 0 {
+		t.Errorf("%d messages stored", len(got))
+	}
 }
 
 func TestLargestMessageIsAccepted(t *testing.T) {
@@ -278,7 +275,7 @@ func TestLostAcknowledgement(t *testing.T) {
 			d.recordPosts(t)
 			f := c.flaky
 			f.broker = d.broker.Connect(roles.Gateway)
-			h := d.handler(t, &f)
+			_, h := d.handler(t.Context(), t, &f)
 			a := call(t, h, http.MethodPost, "/v1/cases", webKey, founding, "Idempotency-Key", "k-1")
 			if a.status != c.status || (a.status == 503) != (a.header.Get("Retry-After") != "") {
 				t.Errorf("%d %s %v, want %d", a.status, a.body, a.header, c.status)

@@ -145,8 +145,11 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		method, path, allow string
 		status              int
 	}{
-		{http.MethodGet, "/", "", 404}, {http.MethodGet, "/v1/other", "", 404},
-		{http.MethodGet, "/v1/cases", "POST", 405}, {http.MethodDelete, "/v1/cases/req-1", "GET, HEAD", 405}, {http.MethodPost, "/v1/cases/req-1/events", "GET", 405},
+		{http.MethodGet, "/", "", 404},
+		{http.MethodGet, "/v1/other", "", 404},
+		{http.MethodGet, "/v1/cases", "POST", 405},
+		{http.MethodDelete, "/v1/cases/req-1", "GET, HEAD", 405},
+		{http.MethodPost, "/v1/cases/req-1/events", "GET", 405},
 	} {
 		a := ask(t, c.method, url+c.path, webKey, "")
 		a.problem(t)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"go.opentelemetry.io/otel/metric/noop"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -116,37 +115,6 @@ func (d *desk) deliver(from roles.Service, id string, payload proto.Message) *bu
 	return &bus.Message{Envelope: env, Payload: payload, Parts: parts, Stored: bus.Stored{Subject: subj, Time: time.Now(), Data: data}, Stream: roles.StreamIntake, Delivered: 1}
 }
 
-// count gives how many messages a stream holds under a subject.
-func (d *desk) count(stream, filter string) int {
-	d.t.Helper()
-	s, err := d.broker.Admin().Stream(d.t.Context(), stream)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	info, err := s.Info(d.t.Context(), jetstream.WithSubjectFilter(filter))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	n := 0
-	for _, c := range info.State.Subjects {
-		n += int(c) //nolint:gosec // a handful
-	}
-	return n
-}
-
-func (d *desk) purge(streams ...string) {
-	d.t.Helper()
-	for _, name := range streams {
-		s, err := d.broker.Admin().Stream(d.t.Context(), name)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		if err := s.Purge(d.t.Context()); err != nil {
-			d.t.Fatal(err)
-		}
-	}
-}
-
 func (d *desk) load(o *orchestrator, id string) *amendsv1.CaseRecord {
 	d.t.Helper()
 	snap, err := o.store.Load(d.t.Context(), "acme-in", id)
@@ -179,7 +147,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	if rec := d.load(o, "req-8472"); rec.GetVersion() != 2 || len(rec.GetHandled()) != 1 {
 		t.Errorf("version %d with %d inputs", rec.GetVersion(), len(rec.GetHandled()))
 	}
-	if n := d.count(roles.StreamTasks, "task.>"); n != 2 {
+	if n := d.broker.Count(roles.StreamTasks, "task.>"); n != 2 {
 		t.Errorf("%d tasks were sent, want pay and pol", n)
 	}
 }
@@ -221,7 +189,7 @@ func TestInputOfNoCaseIsADeadLetter(t *testing.T) {
 	if _, err := gw.Publish(t.Context(), m.Subject, m.Data); err != nil {
 		t.Fatal(err)
 	}
-	bustest.Await(t, "the dead letter", func() bool { return d.count(roles.StreamDeadLetters, "dead.orchestrator.acme-in.req-404") == 1 })
+	bustest.Await(t, "the dead letter", func() bool { return d.broker.Count(roles.StreamDeadLetters, "dead.orchestrator.acme-in.req-404") == 1 })
 }
 
 // After a start everything recomputable that was lost is sent again, from the
@@ -236,11 +204,11 @@ func TestStartSendsAgainWhatWasLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := func() bool {
-		return d.count(roles.StreamTasks, "task.>") == 2 && d.count(roles.StreamViews, "view.acme-in.req-8472") == 1 && d.count(roles.StreamTimers, "timer.acme-in.req-8472") == 1
+		return d.broker.Count(roles.StreamTasks, "task.>") == 2 && d.broker.Count(roles.StreamViews, "view.acme-in.req-8472") == 1 && d.broker.Count(roles.StreamTimers, "timer.acme-in.req-8472") == 1
 	}
 	bustest.Await(t, "tasks, view and timer", sent)
 	stop()
-	d.purge(roles.StreamTasks, roles.StreamViews, roles.StreamTimers)
+	d.broker.Purge(roles.StreamTasks, roles.StreamViews, roles.StreamTimers)
 	d.run(d.build(nil))
 	bustest.Await(t, "tasks, view and timer again", sent)
 }
@@ -254,12 +222,12 @@ func TestSweeperFindsACaseWithoutATimer(t *testing.T) {
 	if err := o.handle(t.Context(), d.post("req-8472")); err != nil {
 		t.Fatal(err)
 	}
-	d.purge(roles.StreamTimers)
+	d.broker.Purge(roles.StreamTimers)
 	s := &sweeper{orchestrator: o, cases: map[string]openCase{}}
 	if err := s.overdue(t.Context(), time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if n := d.count(roles.StreamTimers, "timer.acme-in.req-8472") + d.count(roles.StreamTimers, "due.acme-in.req-8472"); n == 0 {
+	if n := d.broker.Count(roles.StreamTimers, "timer.acme-in.req-8472") + d.broker.Count(roles.StreamTimers, "due.acme-in.req-8472"); n == 0 {
 		t.Error("the sweeper armed no timer for an overdue case")
 	}
 }

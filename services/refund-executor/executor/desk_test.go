@@ -64,7 +64,7 @@ func open(t *testing.T) *desk {
 	t.Helper()
 	ms := time.Millisecond
 	d := &desk{t: t, results: map[string]*bus.Message{}}
-	d.broker = bustest.Desk(t, bustest.Options{Manifest: bustest.Quick(10*time.Second, 20*ms, 20*ms, 20*ms, 20*ms)})
+	d.broker = bustest.Desk(t, bustest.Options{Manifest: bustest.Quick(2*time.Second, 20*ms, 20*ms, 20*ms, 20*ms)})
 	d.provider = sandboxtest.Start(t, func(c *sandbox.Config) { c.Now = time.Now })
 	d.front = newFront(t, d.provider.URL)
 	d.asks, d.console, d.reads = d.broker.Connect(roles.Orchestrator), d.broker.Connect(roles.Console), d.broker.Connect(roles.RefundExecutor)

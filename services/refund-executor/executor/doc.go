@@ -40,5 +40,7 @@
 // and people reconcile. A stop that cannot be read forbids the call.
 //
 // Cost of an approved refund: two synced writes (intent, outcome); at the
-// provider one order reading, one creation, one reading back.
+// provider one order reading, one creation, one reading back. A refund that
+// nobody approved costs one synced write more, its reservation from the caps,
+// and a refusal costs one, its audit event.
 package executor

@@ -20,3 +20,10 @@ func RunThrough(ctx context.Context, cfg Config, deps Deps, between func(Records
 	defer x.close()
 	return x.run(ctx, deps.Bus)
 }
+
+// Held counts the keys somebody holds or waits for.
+func (l *Locks) Held() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.held)
+}

@@ -94,7 +94,7 @@ func (f *front) readings() int {
 }
 
 // loseAnswer lets a refund be made and breaks the connection before its answer.
-func loseAnswer(w http.ResponseWriter, r *http.Request, pass http.Handler) bool {
+func loseAnswer(_ http.ResponseWriter, r *http.Request, pass http.Handler) bool {
 	if r.Method != http.MethodPost {
 		return false
 	}

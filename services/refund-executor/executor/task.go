@@ -149,7 +149,7 @@ func reply(m *bus.Message) *amendsv1.Envelope {
 func (x *executor) answerError(ctx context.Context, m *bus.Message, reason string, retryable bool, cause error) error {
 	detail := cause.Error()
 	return x.answer(ctx, m, &amendsv1.TaskError{
-		Reason: reason, Detail: detail[:min(len(detail), 512)], Retryable: retryable, MessageId: m.Envelope.GetMessageId(),
+		Reason: reason, Detail: strings.ToValidUTF8(detail[:min(len(detail), 512)], ""), Retryable: retryable, MessageId: m.Envelope.GetMessageId(),
 	})
 }
 

@@ -37,10 +37,10 @@ func (q Question) account() (*account, error) {
 		taken: map[string]int64{}, since: q.At.Add(-Slices),
 	}
 	for _, d := range q.View.Disputes {
-		switch d.GetStatus() {
-		case amendsv1.DisputeStatus_DISPUTE_STATUS_OPEN:
+		if d.GetStatus() == amendsv1.DisputeStatus_DISPUTE_STATUS_OPEN {
 			return nil, Refuse(ReasonDisputed, "dispute %s is open", d.GetDisputeId())
-		case amendsv1.DisputeStatus_DISPUTE_STATUS_LOST:
+		}
+		if d.GetStatus() == amendsv1.DisputeStatus_DISPUTE_STATUS_LOST {
 			acc.charged[d.GetPaymentId()] = true
 		}
 	}

@@ -71,7 +71,7 @@ func Admit(q Question) (Admission, error) {
 		goodwill = goodwill && p.Refund.GetKind() == KindGoodwill
 	}
 	total := q.View.Order.GetTotal().GetMinor()
-	if kept := acc.settled - acc.refunded - gives; kept < total && !(goodwill && q.Approved) {
+	if kept := acc.settled - acc.refunded - gives; kept < total && (!goodwill || !q.Approved) {
 		return Admission{}, Refuse(ReasonNotOverpaid, "the order would be paid with %d of %d", kept, total)
 	}
 	return Admission{Recent: &amendsv1.Money{Minor: acc.recent + gives, Currency: acc.code}}, nil

@@ -13,11 +13,12 @@ import (
 const MaxReservations = 2048
 
 const (
-	capHour = time.Hour
-	capDay  = 24 * time.Hour
 	// bookingKeeps is how long a reservation serves the same refund again
-	// without being moved forward.
+	// without being moved forward: a call may be that much younger than its
+	// reservation, so the windows are that much longer.
 	bookingKeeps = time.Minute
+	hourly       = time.Hour + bookingKeeps
+	daily        = 24*time.Hour + bookingKeeps
 )
 
 // Limits are the executor's own limits in one currency, in minor units.
@@ -75,7 +76,7 @@ func (p Policy) Reserve(w *amendsv1.CapWindow, tenant string, positions []Positi
 	}
 	n := &amendsv1.CapWindow{Tenant: tenant, Revision: w.GetRevision() + 1}
 	for _, r := range w.GetReservations() {
-		if at.Sub(r.GetAt().AsTime()) < capDay {
+		if at.Sub(r.GetAt().AsTime()) < daily {
 			n.Reservations = append(n.Reservations, r)
 		}
 	}
@@ -127,7 +128,7 @@ func (l Limits) checkWindow(w *amendsv1.CapWindow, at time.Time) error {
 			continue
 		}
 		day += r.GetAmount().GetMinor()
-		if at.Sub(r.GetAt().AsTime()) < capHour {
+		if at.Sub(r.GetAt().AsTime()) < hourly {
 			hour += r.GetAmount().GetMinor()
 		}
 	}

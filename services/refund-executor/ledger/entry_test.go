@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -78,7 +79,7 @@ func TestIntentsOfOneActionAreOneWrite(t *testing.T) {
 	before := proto.Clone(e)
 	n := begin(t, e, a)
 	in := intent(t, n, "refund:req-1:pay_b")
-	if in.GetCalls() != 2 || len(in.GetApprovalIds()) != 2 || string(in.GetBody()) != string(e.GetIntents()[0].GetBody()) {
+	if in.GetCalls() != 2 || len(in.GetApprovalIds()) != 2 || !bytes.Equal(in.GetBody(), e.GetIntents()[0].GetBody()) {
 		t.Errorf("taken over as %v", in)
 	}
 	if !proto.Equal(before, e) {
@@ -273,7 +274,7 @@ func TestCaps(t *testing.T) {
 	if _, err := reserve(w, "req-5", 90000, 90000, now.Add(23*time.Hour)); reasonOf(t, err) != ledger.ReasonCapDay {
 		t.Errorf("a fifth within the day: %v", err)
 	}
-	if n := must(reserve(w, "req-5", 90000, 90000, now.Add(24*time.Hour))); len(n.GetReservations()) != 4 {
+	if n := must(reserve(w, "req-5", 90000, 90000, now.Add(24*time.Hour+90*time.Second))); len(n.GetReservations()) != 4 {
 		t.Errorf("after a day: %d reservations", len(n.GetReservations()))
 	}
 }

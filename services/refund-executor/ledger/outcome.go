@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
@@ -79,7 +80,7 @@ func Result(sha string, positions []Position) *amendsv1.EffectResult {
 		if p.Intent == nil {
 			continue
 		}
-		o := p.Intent.GetOutcome()
+		o := proto.CloneOf(p.Intent.GetOutcome())
 		if o == nil {
 			o = &amendsv1.EffectOutcome{Class: amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, Reason: ReasonOpen, At: p.Intent.GetBegunAt()}
 		}

@@ -88,11 +88,17 @@ func (c *checker) spelled(i int, s *sentence) {
 		}
 	case units[c.low(i+1)]:
 		c.add("duration", c.words(i, i+2), reasonPromise, "")
-	case c.low(i) == "twice" || c.low(i) == "thrice" || c.low(i) == "once" && c.low(i+1) == "more":
+	case c.inAll(i) || c.low(i+1) == "more":
 		c.checkCount(i, n, s)
 	case c.low(i) != "once" && c.noun(i) != "":
 		c.checkCount(i, n, s)
 	}
+}
+
+// inAll reports "twice" and "thrice" of everything that was taken, and not
+// "twice more".
+func (c *checker) inAll(i int) bool {
+	return (c.low(i) == "twice" || c.low(i) == "thrice") && c.low(i+1) != "more"
 }
 
 // noun gives the thing that a number at token i counts, or nothing.
@@ -129,7 +135,7 @@ func (c *checker) checkCount(i, n int, s *sentence) {
 	for _, f := range c.records.GetFacts() {
 		switch f.GetKind() {
 		case amendsv1.ClaimKind_CLAIM_KIND_PAYMENTS_FOUND:
-			if (noun == "payments" || c.low(i) == "twice" || c.low(i) == "thrice") && !s.any(duplicate&^c.marks[i]) && c.listed(f.GetAmount()) >= int(f.GetCount()) {
+			if (noun == "payments" || c.inAll(i)) && !s.any(duplicate&^c.marks[i]) && c.listed(f.GetAmount()) >= int(f.GetCount()) {
 				allowed = append(allowed, int(f.GetCount()))
 			}
 		case amendsv1.ClaimKind_CLAIM_KIND_DUPLICATE_FOUND:
@@ -142,15 +148,16 @@ func (c *checker) checkCount(i, n int, s *sentence) {
 			if noun == "holds" {
 				extra[sum{of: "holds"}]++
 			}
+		default: // counts nothing
 		}
 	}
 	for key, total := range extra {
 		switch {
 		case key.of != "taken":
 			allowed = append(allowed, total)
-		case c.low(i) == "twice" || c.low(i) == "thrice": // taken in all
+		case c.inAll(i):
 			allowed = append(allowed, total+1)
-		case noun == "times" || noun == "payments" && s.any(duplicate) || c.low(i) == "once":
+		case noun == "times" || noun == "payments" && s.any(duplicate) || c.low(i+1) == "more":
 			allowed = append(allowed, total)
 		}
 	}

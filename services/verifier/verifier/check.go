@@ -90,7 +90,7 @@ func (c *checker) form() {
 		case t.Kind == prose.Word && strings.ContainsFunc(t.Raw, func(r rune) bool { return r >= 0x80 }):
 			c.add("language", c.words(i, i+1), reasonLanguage, "")
 			return
-		case c.marks[i]&instruction != 0 || t.Low == "#":
+		case c.marks[i]&instruction != 0 || t.Low == "#" && c.low(i+1) == "#":
 			c.add("instruction", c.words(i, i+3), reasonInstruction, "")
 		case c.marks[i]&approve != 0 && !c.isHoldWord(i):
 			c.add("approval", c.words(i-2, i+2), reasonApproval, "")

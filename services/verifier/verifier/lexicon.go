@@ -40,7 +40,7 @@ const (
 	records                      // records
 	complete                     // complete
 	masked                       // masked
-	money                        // money
+	cash                         // money
 	amountWord                   // amount
 	back                         // back
 	give                         // give, get, pay: of back
@@ -57,7 +57,7 @@ const (
 var lexicon = build(map[mark]string{
 	refund:      "refund refunds refunded refunding refundable reimburse reimbursed reimbursement repay repaid repayment credit credited credits crediting reverse reversed reversal deposit deposited payout compensate compensated compensation cashback voucher",
 	returned:    "refunded reimbursed repaid credited reversed deposited compensated",
-	moved:       "arrived arrive arrives arriving received landed reached transferred released",
+	moved:       "arrived arrive arrives arriving received landed reached transferred released added loaded",
 	sent:        "sent returned transferred wired",
 	approve:     "approve approved approves approval approvals authorised authorized granted accepted agreed",
 	no:          "no not nothing never none neither without cannot",
@@ -88,9 +88,9 @@ var lexicon = build(map[mark]string{
 	can:         "can could may",
 	reply:       "reply respond answer write",
 	records:     "record records evidence information",
-	complete:    "complete incomplete missing",
+	complete:    "complete",
 	masked:      "masked hidden removed",
-	money:       "money funds cash rupees",
+	cash:        "money funds cash rupees",
 	amountWord:  "amount sum",
 	back:        "back",
 	give:        "give gave given get gets got pay paid send sent receive have put money",

@@ -114,6 +114,7 @@ func (r *reading) words(i, j int) string {
 var between = map[string]bool{
 	"a": true, "an": true, "the": true, "any": true, "earlier": true, "other": true, "previous": true, "further": true, "second": true,
 	"been": true, "was": true, "were": true, "has": true, "have": true, "is": true, "be": true, "yet": true, "record": true, "of": true,
+	"money": true, "payment": true,
 }
 
 // denied reports that token i is what a not before it denies.

@@ -89,7 +89,7 @@ func (c *checker) refundWording(s *sentence) {
 // whether any such word is affirmed.
 func (c *checker) root(s *sentence) (first int, affirmed bool) {
 	first = -1
-	aboutMoney := s.any(money|amountWord) || len(s.amounts) > 0
+	aboutMoney := s.any(cash|amountWord) || len(s.amounts) > 0
 	for i := s.first; i < s.end; i++ {
 		isRoot := c.is(i, refund) || c.is(i, back) && c.nearGive(i) ||
 			(c.is(i, moved) || c.is(i, sent)) && aboutMoney || c.is(i, sent) && s.any(domain)
@@ -107,7 +107,7 @@ func (c *checker) root(s *sentence) (first int, affirmed bool) {
 // nearGive reports "give back", "back in your account".
 func (c *checker) nearGive(i int) bool {
 	for j := max(c.begin(i), i-4); j < i; j++ {
-		if c.is(j, give|money|amountWord) || c.Tokens[j].Money != nil {
+		if c.is(j, give|cash|amountWord) || c.Tokens[j].Money != nil {
 			return true
 		}
 	}
@@ -136,21 +136,13 @@ func (c *checker) statusWording(s *sentence, id, words string) {
 	status, call := r.GetStatus(), c.seen.refundCalls[id]
 	succeeded := status == amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED
 	ended := status == amendsv1.RefundStatus_REFUND_STATUS_FAILED || status == amendsv1.RefundStatus_REFUND_STATUS_CANCELED
-	says := func(m mark) bool {
-		for i := s.first; i < s.end; i++ {
-			if c.is(i, m) && !c.denied(i) {
-				return true
-			}
-		}
-		return false
-	}
 	notThrough := s.has(no | through)
 	switch {
-	case says(done|returned) && !succeeded:
+	case c.says(s, done|returned) && !succeeded:
 		c.add("refund_status", words, reasonOverclaimed, call)
-	case (says(failed) || notThrough) && !ended:
+	case (c.says(s, failed) || notThrough) && !ended:
 		c.add("refund_status", words, reasonOverclaimed, call)
-	case ended && !says(failed) && !notThrough:
+	case ended && !c.says(s, failed) && !notThrough:
 		c.add("refund_status", words, reasonOverclaimed, call)
 	default:
 		c.add("refund_status", words, "", call)

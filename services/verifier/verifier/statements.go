@@ -12,47 +12,76 @@ type cue struct {
 	says func(c *checker, s *sentence) bool
 }
 
-// has is a cue of words that are all there; without are words that make it
-// another statement.
-func has(kind amendsv1.ClaimKind, all, without mark) cue {
-	return cue{kind, func(_ *checker, s *sentence) bool { return s.has(all) && !s.any(without) }}
+// affirms is a cue of meanings that a sentence affirms, every one.
+func affirms(kind amendsv1.ClaimKind, all ...mark) cue {
+	return cue{kind, func(c *checker, s *sentence) bool {
+		for _, m := range all {
+			if !c.says(s, m) {
+				return false
+			}
+		}
+		return true
+	}}
 }
 
 // cues read both ways: a sentence that states a fact needs it in the record,
 // and a fact of the record needs a sentence that states it.
 var cues = []cue{
-	has(amendsv1.ClaimKind_CLAIM_KIND_PAYMENTS_FOUND, payment|found, duplicate|no),
-	has(amendsv1.ClaimKind_CLAIM_KIND_DUPLICATE_FOUND, duplicate, no),
+	{amendsv1.ClaimKind_CLAIM_KIND_PAYMENTS_FOUND, func(c *checker, s *sentence) bool {
+		return c.says(s, payment) && c.says(s, found) && !s.any(duplicate)
+	}},
+	affirms(amendsv1.ClaimKind_CLAIM_KIND_DUPLICATE_FOUND, duplicate),
 	{amendsv1.ClaimKind_CLAIM_KIND_REFUND_EXISTS, func(c *checker, s *sentence) bool {
 		_, affirmed := c.root(s)
-		return affirmed && !(s.any(failed) || s.has(no|through))
+		return affirmed
 	}},
 	{amendsv1.ClaimKind_CLAIM_KIND_REFUND_FAILED, func(c *checker, s *sentence) bool {
 		_, affirmed := c.root(s)
-		return affirmed && (s.any(failed) || s.has(no|through))
+		return affirmed && (c.says(s, failed) || s.has(no|through))
 	}},
-	has(amendsv1.ClaimKind_CLAIM_KIND_NO_REFUND_ON_RECORD, no|refund|records, 0),
-	has(amendsv1.ClaimKind_CLAIM_KIND_HOLD_NOT_TAKEN, hold|no|taken, 0),
-	has(amendsv1.ClaimKind_CLAIM_KIND_RECHECK_AT, look|again, 0),
-	has(amendsv1.ClaimKind_CLAIM_KIND_OUTSIDE_WINDOW, outside, 0),
-	{amendsv1.ClaimKind_CLAIM_KIND_NOTHING_TAKEN, func(_ *checker, s *sentence) bool {
-		return s.has(no|taken) && s.any(money|payment) && !s.any(hold)
+	{amendsv1.ClaimKind_CLAIM_KIND_NO_REFUND_ON_RECORD, func(c *checker, s *sentence) bool { return c.denies(s, refund) && s.any(records) }},
+	{amendsv1.ClaimKind_CLAIM_KIND_HOLD_NOT_TAKEN, func(c *checker, s *sentence) bool { return c.says(s, hold) && c.denies(s, taken) }},
+	affirms(amendsv1.ClaimKind_CLAIM_KIND_RECHECK_AT, look, again),
+	affirms(amendsv1.ClaimKind_CLAIM_KIND_OUTSIDE_WINDOW, outside),
+	{amendsv1.ClaimKind_CLAIM_KIND_NOTHING_TAKEN, func(c *checker, s *sentence) bool {
+		return c.denies(s, taken) && s.any(cash|payment) && !s.any(hold)
 	}},
 	{amendsv1.ClaimKind_CLAIM_KIND_SPLIT_PART, func(c *checker, s *sentence) bool {
 		_, affirmed := c.root(s)
-		return s.has(paid) && len(s.amounts) > 0 && !affirmed
+		return c.says(s, paid) && len(s.amounts) > 0 && !affirmed
 	}},
-	{amendsv1.ClaimKind_CLAIM_KIND_ORDER_TOTAL, func(_ *checker, s *sentence) bool { return s.has(total) && len(s.amounts) > 0 }},
-	has(amendsv1.ClaimKind_CLAIM_KIND_ORDER_NOT_FOUND, no|found|order, refund),
-	has(amendsv1.ClaimKind_CLAIM_KIND_ASK_ORDER_NUMBER, confirm|order|number, 0),
-	has(amendsv1.ClaimKind_CLAIM_KIND_HANDED_TO_PERSON, passed|person, 0),
-	has(amendsv1.ClaimKind_CLAIM_KIND_CANCELLED_NOTHING_REFUNDED, cancelled|request, 0),
-	has(amendsv1.ClaimKind_CLAIM_KIND_REVIEW_DECLINED, reviewed|declined, 0),
-	has(amendsv1.ClaimKind_CLAIM_KIND_PERSON_CAN_REVIEW, person|can, passed),
-	{amendsv1.ClaimKind_CLAIM_KIND_REPLY_BY, func(_ *checker, s *sentence) bool { return s.any(reply) && len(s.dates) > 0 && !s.any(again) }},
-	has(amendsv1.ClaimKind_CLAIM_KIND_EVIDENCE_PENDING, records|complete, refund),
-	has(amendsv1.ClaimKind_CLAIM_KIND_SENSITIVE_DATA_MASKED, masked, 0),
+	{amendsv1.ClaimKind_CLAIM_KIND_ORDER_TOTAL, func(c *checker, s *sentence) bool { return c.says(s, total) && len(s.amounts) > 0 }},
+	{amendsv1.ClaimKind_CLAIM_KIND_ORDER_NOT_FOUND, func(c *checker, s *sentence) bool { return c.denies(s, found) && s.any(order) }},
+	affirms(amendsv1.ClaimKind_CLAIM_KIND_ASK_ORDER_NUMBER, confirm, order, number),
+	affirms(amendsv1.ClaimKind_CLAIM_KIND_HANDED_TO_PERSON, passed, person),
+	affirms(amendsv1.ClaimKind_CLAIM_KIND_CANCELLED_NOTHING_REFUNDED, cancelled, request),
+	affirms(amendsv1.ClaimKind_CLAIM_KIND_REVIEW_DECLINED, reviewed, declined),
+	{amendsv1.ClaimKind_CLAIM_KIND_PERSON_CAN_REVIEW, func(c *checker, s *sentence) bool {
+		return c.says(s, person) && c.says(s, can) && !s.any(passed)
+	}},
+	{amendsv1.ClaimKind_CLAIM_KIND_REPLY_BY, func(c *checker, s *sentence) bool { return c.says(s, reply) && len(s.dates) > 0 && !s.any(again) }},
+	{amendsv1.ClaimKind_CLAIM_KIND_EVIDENCE_PENDING, func(c *checker, s *sentence) bool { return s.any(records) && c.denies(s, complete) }},
+	affirms(amendsv1.ClaimKind_CLAIM_KIND_SENSITIVE_DATA_MASKED, masked),
 }
+
+// says reports that a sentence affirms a word of a meaning.
+func (c *checker) says(s *sentence, m mark) bool {
+	if !s.any(m) {
+		return false
+	}
+	for i := s.first; i < s.end; i++ {
+		if c.is(i, m) && !c.denied(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// denies reports that a sentence has words of a meaning and affirms none.
+func (c *checker) denies(s *sentence, m mark) bool { return s.any(m) && !c.says(s, m) }
+
+// matter are the words that make a sentence a statement about the case.
+const matter = domain | refund | payment | cash | taken | paid | cancelled | passed | decided | declined | duplicate | hold | order | outside | total | records
 
 // statement checks what a sentence says besides its numbers.
 func (c *checker) statement(s *sentence) {
@@ -71,7 +100,7 @@ func (c *checker) statement(s *sentence) {
 	}
 	// A sentence about the matter that states no fact is a claim nobody can
 	// check.
-	if stated == 0 && (s.any(domain|refund|payment|money|taken|paid|cancelled|passed|decided|declined) || len(s.amounts) > 0) && !c.courtesy(s) {
+	if stated == 0 && (s.any(matter) || len(s.amounts) > 0) && !c.courtesy(s) {
 		c.add("statement", c.quote(s), reasonStatement, "")
 	}
 }
@@ -99,7 +128,7 @@ var courtesies = map[string]bool{
 func (c *checker) future(s *sentence) {
 	lookAgain := s.has(look|again) && c.hasFact(amendsv1.ClaimKind_CLAIM_KIND_RECHECK_AT)
 	withPerson := s.any(person) && c.hasFact(amendsv1.ClaimKind_CLAIM_KIND_HANDED_TO_PERSON, amendsv1.ClaimKind_CLAIM_KIND_PERSON_CAN_REVIEW)
-	aboutMoney := s.any(refund|money|back|paid|moved) || len(s.amounts) > 0
+	aboutMoney := s.any(refund|cash|back|paid|moved) || len(s.amounts) > 0
 	for i := s.first; i < s.end; i++ {
 		switch {
 		case c.is(i, promise):
@@ -160,8 +189,9 @@ func (c *checker) carries(s *sentence, f *amendsv1.Claim) bool {
 		return len(s.days) > 0
 	case amendsv1.ClaimKind_CLAIM_KIND_SPLIT_PART:
 		return c.byMethod(s, f.GetMethod())
+	default:
+		return true
 	}
-	return true
 }
 
 // byMethod checks that a sentence names a payment method, and no other.

@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/evidence"
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/payments"
 	"github.com/amends-dev/amends/internal/paymenttools"
 	"github.com/amends-dev/amends/internal/roles"
@@ -156,7 +157,7 @@ func (r reading) named() (refunds []string, money bool) {
 	for _, s := range r.sentences {
 		money = money || len(s.amounts) > 0
 		for _, id := range s.refunds {
-			if !slices.Contains(refunds, id) && len(refunds) < maxRefunds {
+			if !slices.Contains(refunds, id) && len(refunds) < maxRefunds && ident.Token(id) == nil {
 				refunds = append(refunds, id)
 			}
 		}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/deskclient"
+	"github.com/amends-dev/amends/internal/ident"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// signFlags are what approving and denying have in common.
+type signFlags struct {
+	Case      string `arg:"" help:"Case id."`
+	Key       string `required:"" type:"path" placeholder:"FILE" help:"Your key file."`
+	Tenant    string `required:"" env:"AMENDS_TENANT" help:"Tenant of the case."`
+	Console   string `env:"AMENDS_CONSOLE_URL" default:"http://127.0.0.1:8081" placeholder:"URL" help:"Where the console is."`
+	TokenFile string `required:"" env:"AMENDS_TOKEN_FILE" type:"path" placeholder:"FILE" help:"File with your staff token."`
+	Yes       bool   `help:"Sign without asking."`
+	output
+}
+
+// decided is the result for machines.
+type decided struct {
+	ApprovalID   string `json:"approval_id"`
+	Verdict      string `json:"verdict"`
+	Tenant       string `json:"tenant"`
+	CaseID       string `json:"case_id"`
+	ActionSHA256 string `json:"action_sha256"`
+	MessageID    string `json:"message_id"`
+}
+
+const stateAwaitingApproval = "AWAITING_APPROVAL"
+
+// decide shows, asks, signs and hands in.
+func (f *signFlags) decide(ctx context.Context, t *terminal, verdict amendsv1.Verdict, reason string) error {
+	if err := ident.Tokens("tenant", f.Tenant, "case", f.Case); err != nil {
+		return err
+	}
+	data, err := readPrivate(f.Key)
+	if err != nil {
+		return fmt.Errorf("key: %w", err)
+	}
+	key, err := approval.ParseKey(data)
+	if err != nil {
+		return err
+	}
+	token, err := readToken(f.TokenFile)
+	if err != nil {
+		return err
+	}
+	desk, err := deskclient.NewConsole(deskclient.Config{URL: f.Console, Token: token})
+	if err != nil {
+		return err
+	}
+	shown, action, err := desk.Action(ctx, f.Tenant, f.Case, 0)
+	if err != nil {
+		return err
+	}
+	p, err := propose(f.Tenant, f.Case, shown, action, t.now())
+	if err != nil {
+		return fmt.Errorf("not signed: %w", err)
+	}
+	d := &amendsv1.SignedDecision{
+		ApprovalId: p.approvalID, Verdict: verdict, Tenant: f.Tenant, CaseId: f.Case, ActionSha256: p.sha256,
+		ApproverId: key.ApproverID, KeyId: key.KeyID,
+		SignedAt: timestamppb.New(t.now()), Expires: action.GetExpires(), Reason: reason,
+	}
+	text, err := approval.DecisionText(d)
+	if err != nil {
+		return fmt.Errorf("not signed: %w", err)
+	}
+	if err := f.confirm(t, p, shown, text); err != nil {
+		return fmt.Errorf("not signed: %w", err)
+	}
+	if err := approval.Sign(key, d); err != nil {
+		return err
+	}
+	relayed, err := handIn(ctx, desk, d)
+	if err != nil {
+		return fmt.Errorf("signed, but not handed in: %w", err)
+	}
+	if f.JSON {
+		return t.writeJSON(decided{
+			ApprovalID: d.GetApprovalId(), Verdict: verdictWord(verdict), Tenant: f.Tenant, CaseID: f.Case,
+			ActionSHA256: p.sha256, MessageID: relayed.MessageID,
+		})
+	}
+	fmt.Fprintf(t.out, "%s handed in as %s\n", verdictWord(verdict), d.GetApprovalId())
+	return nil
+}
+
+func verdictWord(v amendsv1.Verdict) string {
+	if v == amendsv1.Verdict_VERDICT_APPROVE {
+		return "approve"
+	}
+	return "deny"
+}
+
+// proposal is an action as computed here, from the record.
+type proposal struct {
+	text       string
+	sha256     string
+	total      *amendsv1.Money
+	expires    time.Time
+	approvalID string
+}
+
+// propose checks that what the console sent is the action that was asked for,
+// still open, and the same in all its forms.
+func propose(tenant, caseID string, shown deskapi.Action, action *amendsv1.ActionRecord, now time.Time) (proposal, error) {
+	text, err := approval.ActionText(action)
+	if err != nil {
+		return proposal{}, err
+	}
+	sum, err := approval.ActionSHA256(action)
+	if err != nil {
+		return proposal{}, err
+	}
+	total, err := approval.Total(action)
+	if err != nil {
+		return proposal{}, fmt.Errorf("action record: %w", err)
+	}
+	p := proposal{
+		text: text, sha256: sum, total: total, expires: action.GetExpires().AsTime(),
+		approvalID: approval.ID(caseID, shown.ApprovalsRecorded+1),
+	}
+	switch {
+	case action.GetTenant() != tenant || action.GetCaseId() != caseID:
+		return proposal{}, errors.New("the console sent the action of another case")
+	case shown.ActionSHA256 != sum || shown.ActionText != text:
+		return proposal{}, errors.New("the console shows another text or hash than the action it sent")
+	case shown.NextApprovalID != p.approvalID:
+		return proposal{}, errors.New("the console names another approval id than its count gives")
+	case shown.State != stateAwaitingApproval:
+		return proposal{}, fmt.Errorf("the case awaits no approval; it is %s", shown.State)
+	case !now.Before(p.expires):
+		return proposal{}, fmt.Errorf("the action expired at %s", p.expires.UTC().Format(time.RFC3339))
+	}
+	return p, nil
+}
+
+// confirm shows exactly what will be signed and asks.
+func (f *signFlags) confirm(t *terminal, p proposal, shown deskapi.Action, text string) error {
+	out := t.out
+	if f.JSON {
+		out = t.err
+	}
+	describe(out, p, shown, text)
+	if f.Yes {
+		return nil
+	}
+	if !t.interactive {
+		return errors.New("nobody is there to ask; say --yes to sign without asking")
+	}
+	fmt.Fprint(out, "\nSign this? [y/N] ")
+	answer, err := bufio.NewReader(io.LimitReader(t.in, 64)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("you said no")
+}
+
+const handInTries = 4
+
+// handIn sends a decision, and the same one again while the console cannot
+// take it.
+func handIn(ctx context.Context, desk *deskclient.Console, d *amendsv1.SignedDecision) (deskapi.Relayed, error) {
+	pause := 200 * time.Millisecond
+	for try := 1; ; try++ {
+		relayed, err := desk.Decide(ctx, d)
+		if err == nil {
+			return relayed, nil
+		}
+		if p, ok := errors.AsType[*deskapi.Problem](err); ok {
+			if p.RetryAfter == 0 {
+				return relayed, err
+			}
+			pause = min(p.RetryAfter, 2*time.Second)
+		}
+		if try == handInTries {
+			return relayed, err
+		}
+		wait := time.NewTimer(pause)
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return relayed, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,9 @@
+// Command amends is the desk's client for operators, approvers and channels. It
+// links no service.
+//
+// What is signed is computed here from the action record itself and shown
+// before it is signed; the console's own text and hash are compared and never
+// trusted. Keys and tokens are read from files that only their owner may read,
+// and are never printed. Exit codes: 0 done, 1 refused or gone wrong, 2 not
+// understood.
+package main

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/amends-dev/amends/internal/deskapi"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// cli is the command line; each verb has a file.
+type cli struct {
+	Approve  approveCmd  `cmd:"" help:"Approve the action a case proposes."`
+	Deny     denyCmd     `cmd:"" help:"Deny the action a case proposes."`
+	Approver approverCmd `cmd:"" help:"Approvers' keys."`
+	Case     caseCmd     `cmd:"" help:"Cases as customers see them."`
+}
+
+// terminal is what a command has of the outside.
+type terminal struct {
+	in       io.Reader
+	out, err io.Writer
+	// interactive says that a person can answer.
+	interactive bool
+	now         func() time.Time
+	entropy     io.Reader
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], &terminal{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, interactive: isTerminal(os.Stdin), now: time.Now, entropy: rand.Reader,
+	})
+	stop()
+	os.Exit(code)
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// exit is how the parser asks for the end, after --help for instance.
+type exit int
+
+func run(ctx context.Context, args []string, t *terminal) (code int) {
+	defer func() {
+		switch asked := recover().(type) {
+		case nil:
+		case exit:
+			code = int(asked)
+		default:
+			panic(asked)
+		}
+	}()
+	var c cli
+	parser, err := kong.New(&c, kong.Name("amends"), kong.Description("Client of the refund desk."),
+		kong.Writers(t.out, t.err), kong.UsageOnError(), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(t))
+	if err != nil {
+		fmt.Fprintf(t.err, "amends: %v\n", err)
+		return exitFailed
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(t.err, "amends: %v\n", err)
+		return exitUsage
+	}
+	if err := parsed.Run(); err != nil {
+		t.fail(err, machineReadable(parsed))
+		return exitFailed
+	}
+	return exitDone
+}
+
+// output is the flag of commands that machines may call.
+type output struct {
+	JSON bool `name:"json" help:"Write JSON to standard output, and errors as JSON to standard error."`
+}
+
+func machineReadable(parsed *kong.Context) bool {
+	for _, f := range parsed.Flags() {
+		if f.Name == "json" {
+			on, ok := f.Target.Interface().(bool)
+			return ok && on
+		}
+	}
+	return false
+}
+
+// fail says what went wrong.
+func (t *terminal) fail(err error, asJSON bool) {
+	if !asJSON {
+		fmt.Fprintf(t.err, "amends: %v\n", err)
+		return
+	}
+	out := struct {
+		Error string       `json:"error"`
+		Code  deskapi.Code `json:"code,omitempty"`
+	}{Error: err.Error()}
+	if p, ok := errors.AsType[*deskapi.Problem](err); ok {
+		out.Code = p.Code
+	}
+	_ = json.NewEncoder(t.err).Encode(out) // there is nowhere else to say it
+}
+
+// writeJSON writes a result for machines.
+func (t *terminal) writeJSON(v any) error {
+	enc := json.NewEncoder(t.out)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package deskapi
+
+import "time"
+
+// Headers of the gateway's API.
+const (
+	HeaderIdempotencyKey = "Idempotency-Key"
+	HeaderCustomer       = "X-Customer-Id"
+	HeaderRequestID      = "X-Request-Id"
+	HeaderLastEventID    = "Last-Event-ID"
+)
+
+// CasesPath is where cases are posted and read.
+const CasesPath = "/v1/cases"
+
+// CasePath is where one case is read.
+func CasePath(caseID string) string { return CasesPath + "/" + caseID }
+
+// EventsPath is where one case is followed.
+func EventsPath(caseID string) string { return CasePath(caseID) + "/events" }
+
+// Post is the body of a new case.
+type Post struct {
+	Message string `json:"message"`
+	// CaseID names the case; only a channel entitled to it may.
+	CaseID string `json:"case_id,omitempty"`
+}
+
+// Accepted answers a post. Every retry of a post gets the same answer.
+type Accepted struct {
+	CaseID    string `json:"case_id"`
+	RequestID string `json:"request_id"`
+	// State is the one every case starts in.
+	State string `json:"state"`
+	Links Links  `json:"links"`
+}
+
+// Links are paths on the gateway.
+type Links struct {
+	Self   string `json:"self"`
+	Events string `json:"events"`
+}
+
+// View is what a customer may see of a case at one version.
+type View struct {
+	CaseID    string      `json:"case_id"`
+	RequestID string      `json:"request_id"`
+	Version   uint64      `json:"version"`
+	State     string      `json:"state"`
+	OrderID   string      `json:"order_id,omitempty"`
+	OpenedAt  *time.Time  `json:"opened_at,omitempty"`
+	UpdatedAt *time.Time  `json:"updated_at,omitempty"`
+	Timeline  []ViewEntry `json:"timeline"`
+	Replies   []ViewReply `json:"replies"`
+	// NextAt is when something is due next, and Next says what.
+	NextAt  *time.Time `json:"next_at,omitempty"`
+	Next    string     `json:"next,omitempty"`
+	Closed  bool       `json:"closed"`
+	TraceID string     `json:"trace_id,omitempty"`
+}
+
+// ViewEntry is one version of the case.
+type ViewEntry struct {
+	Version uint64     `json:"version"`
+	State   string     `json:"state"`
+	At      *time.Time `json:"at,omitempty"`
+}
+
+// ViewReply is a verified text that was sent to the customer.
+type ViewReply struct {
+	Kind    string     `json:"kind"`
+	Text    string     `json:"text"`
+	SentAt  *time.Time `json:"sent_at,omitempty"`
+	Version uint64     `json:"version"`
+}

@@ -1,0 +1,58 @@
+package deskclient
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/amends-dev/amends/internal/deskapi"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// Console is a staff member's client.
+type Console struct{ api api }
+
+// NewConsole gives a client of the console.
+func NewConsole(cfg Config) (*Console, error) {
+	a, err := newAPI(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	return &Console{api: a}, nil
+}
+
+// Record gives a case as staff see it, of minVersion or later.
+func (c *Console) Record(ctx context.Context, tenant, caseID string, minVersion uint64) (deskapi.Record, error) {
+	var out deskapi.Record
+	err := c.api.call(ctx, http.MethodGet, deskapi.RecordPath(tenant, caseID, minVersion), nil, nil, &out)
+	return out, err
+}
+
+// Action gives the action a case proposes, of minVersion or later, and its
+// record decoded. Text and hash in the answer are the console's word; a signer
+// computes them from the record.
+func (c *Console) Action(ctx context.Context, tenant, caseID string, minVersion uint64) (deskapi.Action, *amendsv1.ActionRecord, error) {
+	var out deskapi.Action
+	if err := c.api.call(ctx, http.MethodGet, deskapi.ActionPath(tenant, caseID, minVersion), nil, nil, &out); err != nil {
+		return out, nil, err
+	}
+	record := new(amendsv1.ActionRecord)
+	if err := protojson.Unmarshal(out.Action, record); err != nil {
+		return out, nil, fmt.Errorf("decode the action of %s: %w", caseID, err)
+	}
+	return out, record, nil
+}
+
+// Decide hands in a signed decision. The same decision again is the same
+// message.
+func (c *Console) Decide(ctx context.Context, d *amendsv1.SignedDecision) (deskapi.Relayed, error) {
+	var out deskapi.Relayed
+	body, err := protojson.Marshal(d)
+	if err != nil {
+		return out, fmt.Errorf("encode a decision: %w", err)
+	}
+	err = c.api.call(ctx, http.MethodPost, deskapi.DecisionsPath(d.GetTenant(), d.GetCaseId()), nil, body, &out)
+	return out, err
+}

@@ -1,0 +1,143 @@
+package triage
+
+// fraud reports that somebody else used the customer's account or card.
+func (w *words) fraud() bool {
+	for i := range w.Tokens {
+		switch {
+		case w.is(i, fraud):
+			return true
+		case w.is(i, stolen) && w.near(i, 4, card):
+			return true
+		case w.low(i) == "who" && w.is(i+1, charge|use), w.low(i) == "who" && w.is(i+1, be) && w.is(i+2, charge|use):
+			return true
+		case w.oneOf(i, "someone", "somebody") && (w.ahead(i, 3, use) >= 0 || w.oneOf(i+1, "else", "has", "besides") || w.low(i-1) == "by" && w.low(i+1) == "else"):
+			if w.near(i, 6, card|charge|use) {
+				return true
+			}
+		case w.low(i) == "without" && w.is(i+1, mine) && w.oneOf(i+2, "consent", "permission", "knowledge", "authorisation", "authorization", "approval"):
+			return true
+		}
+	}
+	return false
+}
+
+// unrecognised reports a charge the customer does not know.
+func (w *words) unrecognised() bool {
+	if !w.any(charge|sum|card) && !w.named {
+		return false
+	}
+	for i := range w.Tokens {
+		switch {
+		case w.is(i, unknown) && w.near(i, 4, charge|sum):
+			return true
+		case w.is(i, absent) && w.ahead(i, 3, know) >= 0:
+			return true
+		case w.is(i, absent) && w.is(i+1, acted) && !w.is(i-1, be) && !w.oneOf(i-1, "refund", "do", "please") && !w.oneOf(i+2, "it"):
+			if w.oneOf(i, "never", "didnt", "not", "havent") && (w.low(i) != "not" || w.oneOf(i-1, "did", "have", "i")) && w.behind(i, 3, refund) < 0 {
+				return true
+			}
+		case w.is(i, absent) && w.oneOf(i+1, "think", "believe") && w.ahead(i+1, 2, acted) >= 0:
+			return true
+		case w.is(i, absent) && (w.oneOf(i+1, "mine", "me", "ours") || w.oneOf(i+2, "mine") || w.low(i+1) == "from" && w.low(i+2) == "me"):
+			return true
+		case w.is(i, absent) && w.oneOf(i+1, "know", "sure") && w.oneOf(i+2, "what", "where", "who", "about"):
+			return true
+		}
+	}
+	return false
+}
+
+// cancels reports that something is to be cancelled.
+func (w *words) cancels() bool {
+	for i := range w.Tokens {
+		if w.is(i, cancel) && !w.oneOf(i, "stop", "withdraw") && !w.negated(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// withdraws reports that the text takes back what was asked of the desk. It
+// has to be said of the request: cancelling an order, or one of two charges,
+// is something else.
+func (w *words) withdraws() bool {
+	for i := range w.Tokens {
+		switch {
+		case w.is(i, cancel):
+			if w.cancelsRequest(i) {
+				return true
+			}
+		case w.low(i) == "leave" && w.oneOf(i+1, "it", "this", "that") && !w.negated(i):
+			if !w.oneOf(i+2, "to", "with", "at", "in", "on", "like", "as", "outside", "there", "by", "up") {
+				return true
+			}
+		case w.low(i) == "nevermind", w.low(i) == "never" && w.low(i+1) == "mind":
+			return true
+		case w.oneOf(i, "forget", "drop", "scrap") && (w.oneOf(i+1, "it", "this", "that") || w.low(i+1) == "about" && w.oneOf(i+2, "it", "this", "that") ||
+			w.ahead(i, 2, request) >= 0) && !w.negated(i):
+			return true
+		case w.low(i) == "ignore" && w.ignoresRequest(i) && !w.negated(i):
+			return true
+		case w.low(i) == "false" && w.low(i+1) == "alarm":
+			return true
+		case w.is(i, absent) && w.declinesRefund(i):
+			return true
+		}
+	}
+	return false
+}
+
+// cancelsRequest reports a cancel whose object is the request itself, or
+// nothing at all in a text that speaks of nothing else.
+func (w *words) cancelsRequest(i int) bool {
+	if w.negated(i) || w.oneOf(i, "cancelled", "canceled", "cancellation", "undo") {
+		return false
+	}
+	for j := i + 1; j <= i+4; j++ {
+		if w.is(j, request) {
+			return true
+		}
+		if !w.oneOf(j, "my", "the", "this", "that", "all", "any", "a", "entire", "whole") {
+			break
+		}
+	}
+	if w.low(i) != "cancel" || w.any(charge|thing) {
+		return false
+	}
+	return w.oneOf(i+1, "it", "this", "that", "everything", "all", "please", "now") || w.oneOf(i+1, "", ".", "\n", "!")
+}
+
+func (w *words) ignoresRequest(i int) bool {
+	for j := i + 1; j <= i+4; j++ {
+		if w.is(j, request) || w.oneOf(j, "message", "email", "mail") {
+			return w.oneOf(i+1, "my", "this", "the", "that", "it") && !w.oneOf(j, "instructions")
+		}
+	}
+	return false
+}
+
+// declinesRefund reports "do not refund anything", "no longer need it",
+// "no need to refund"; i is the negation.
+func (w *words) declinesRefund(i int) bool {
+	if w.low(i) == "no" && w.low(i+1) == "longer" && w.oneOf(i+2, "want", "need", "require", "needed", "wanted", "required") {
+		return w.ahead(i, 6, request) >= 0 || w.oneOf(i+3, "it", "this", "that", "", ".", "any")
+	}
+	if w.low(i) == "no" && w.low(i+1) == "need" {
+		return w.ahead(i, 4, refund) >= 0 || w.oneOf(i+2, "any", "anymore", "", ".", "now")
+	}
+	if !w.oneOf(i, "dont", "not") || w.low(i) == "not" && !w.oneOf(i-1, "do", "please") {
+		return false
+	}
+	if w.oneOf(i+1, "need", "want") && w.ahead(i+1, 3, refund) >= 0 {
+		return w.ahead(i, 8, want) < 0 || w.oneOf(i+5, "anymore", "any")
+	}
+	if !w.oneOf(i+1, "refund", "reverse", "reimburse", "proceed") {
+		return false
+	}
+	for j := i + 2; j <= i+5 && j < len(w.Tokens); j++ {
+		if w.oneOf(j, "to", "until", "on", "onto", "by", "via", "into", "twice", "both", "only", "before", "unless", "without") {
+			return false
+		}
+	}
+	return true
+}
