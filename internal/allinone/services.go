@@ -65,7 +65,7 @@ func (d *Desk) startPart(ctx, begin context.Context, p part) error {
 		return err
 	}
 	log := d.log.With(slog.String("service", string(p.service)))
-	conn, err := bus.Connect(begin, bus.Config{URL: d.broker.URL(), Service: p.service, Seed: d.broker.Seed(p.service), Manifest: roles.Desk()},
+	conn, err := bus.Connect(begin, bus.Config{URL: d.broker.URL(), Service: p.service, Seed: d.broker.Seed(p.service), Manifest: roles.Desk(), InProcess: d.broker},
 		bus.Deps{Log: log, Meter: tel.Meter()})
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func encode(c *amendsv1.CaseCommit) (subj string, data []byte, err error) {
 	if err := ident.Tokens("tenant", r.GetTenant(), "case", r.GetCaseId()); err != nil {
 		return "", nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if err := envelope.Validate(c); err != nil {
+	if err := envelope.ValidateCommit(c); err != nil {
 		return "", nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if r.GetVersion() < c.GetFirstVersion() {

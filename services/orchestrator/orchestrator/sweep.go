@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -116,21 +117,25 @@ func (s *sweeper) overdue(ctx context.Context, now time.Time) error {
 	return s.look(ctx, "overdue", func(c openCase) bool { return c.open && !c.next.IsZero() && now.Sub(c.next) > grace })
 }
 
-// walk takes in commits until there are no more.
+// walk takes in commits until it has caught up once: under load there is always
+// one more.
 func (s *sweeper) walk(ctx context.Context) error {
 	walk, stop := context.WithTimeout(ctx, walkLimit)
 	defer stop()
 	idle := time.AfterFunc(walkIdle, stop)
 	defer idle.Stop()
+	var caughtUp atomic.Bool
 	return s.conn.ConsumeRaw(walk, roles.ConsumerSweep, func(_ context.Context, m *bus.Raw) error {
-		idle.Reset(walkIdle)
 		var c amendsv1.CaseCommit
 		if err := proto.Unmarshal(m.Data, &c); err != nil {
 			return bus.Reject("commit_undecodable", err)
 		}
 		s.note(c.GetRecord(), m.Time)
-		if m.Pending == 0 {
-			idle.Reset(walkIdle / 8) // workers may still be busy with the ones before
+		switch {
+		case m.Pending == 0 && caughtUp.CompareAndSwap(false, true):
+			idle.Reset(walkIdle / 8) // other workers may be busy with the ones before
+		case !caughtUp.Load():
+			idle.Reset(walkIdle)
 		}
 		return nil
 	}, bus.ConsumeOptions{Workers: 4})
