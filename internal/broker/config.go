@@ -62,6 +62,7 @@ func Render(m roles.Manifest, s Settings) (string, error) {
 	w.line("server_name: %q", s.Name)
 	w.line("listen: %q", fmt.Sprintf("%s:%d", s.Host, port))
 	w.line("max_payload: 1MB")
+	w.line("no_sublist_cache: true") // subjects end in a case: a cache of matches would only miss
 	w.block("jetstream", func() {
 		w.line("store_dir: %q", s.StoreDir)
 		w.line("sync_interval: %q", sync)

@@ -92,7 +92,7 @@ func TestTimers(t *testing.T) {
 	arm(t, c, "cancelled", 5, time.Now().Add(500*time.Millisecond))
 	later := time.Now().Add(900 * time.Millisecond)
 	arm(t, c, "replaced", 4, later)
-	if err := c.CancelSchedule(t.Context(), subject.Timer(tenant, "cancelled")); err != nil {
+	if err := c.PublishAll(t.Context(), bus.CancelSchedule(subject.Timer(tenant, "cancelled")))[0].Err; err != nil {
 		t.Fatal(err)
 	}
 	if f := next(t, due); f.caseID != "replaced" || f.version != 4 || f.at.Before(later) {
@@ -120,7 +120,7 @@ func TestCancelledTimersLeaveNothing(t *testing.T) {
 		id := "req-" + string(rune('a'+i))
 		arm(t, c, id, 1, time.Now().Add(time.Hour))
 		for range 2 {
-			if err := c.CancelSchedule(t.Context(), subject.Timer(tenant, id)); err != nil {
+			if err := c.PublishAll(t.Context(), bus.CancelSchedule(subject.Timer(tenant, id)))[0].Err; err != nil {
 				t.Fatal(err)
 			}
 		}

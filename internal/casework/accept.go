@@ -91,7 +91,7 @@ func (s *step) judge(acc *amendsv1.Acceptance) string {
 		return reason
 	}
 	acc.EvidenceValid = true
-	if acc.NextActionAuthorised = !terminal(s.rec); !acc.NextActionAuthorised {
+	if acc.NextActionAuthorised = !Closed(s.rec); !acc.NextActionAuthorised {
 		return "case_closed"
 	}
 	return ""

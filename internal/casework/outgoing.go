@@ -127,7 +127,7 @@ func View(rec *amendsv1.CaseRecord) *amendsv1.CaseView {
 	v := &amendsv1.CaseView{
 		Tenant: rec.GetTenant(), CaseId: rec.GetCaseId(), RequestId: rec.GetRequestId(), CustomerId: rec.GetCustomerId(),
 		Version: visible(rec), State: StateName(rec.GetState()), OrderId: rec.GetTriage().GetOrderId(),
-		OpenedAt: rec.GetOpenedAt(), UpdatedAt: rec.GetUpdatedAt(), Closed: terminal(rec), TraceId: rec.GetTraceId(), BodySha256: rec.GetBodySha256(),
+		OpenedAt: rec.GetOpenedAt(), UpdatedAt: rec.GetUpdatedAt(), Closed: Closed(rec), TraceId: rec.GetTraceId(), BodySha256: rec.GetBodySha256(),
 		Next: nextWord(rec),
 	}
 	last := none
@@ -167,7 +167,7 @@ func nextWord(rec *amendsv1.CaseRecord) string {
 	case closed:
 		return ""
 	case cancelled:
-		if terminal(rec) {
+		if Closed(rec) {
 			return ""
 		}
 		return "the_desk"

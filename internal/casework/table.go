@@ -158,8 +158,8 @@ func find(s *step, ev Event) (Row, bool) {
 	return Row{}, false
 }
 
-// terminal reports whether nothing but the rows of STATE-3 leaves the case.
-func terminal(rec *amendsv1.CaseRecord) bool {
+// Closed reports whether nothing but the rows of STATE-3 leaves the case.
+func Closed(rec *amendsv1.CaseRecord) bool {
 	switch rec.GetState() {
 	case closed:
 		return true

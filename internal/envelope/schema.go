@@ -65,29 +65,52 @@ func wellFormed(m protoreflect.Message) error {
 		}
 		return nil
 	}
-	var err error
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.IsMap():
-			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
-				err = knownValue(f.MapValue(), v)
-				return err == nil
-			})
-		case f.IsList():
-			for i := range v.List().Len() {
-				if err = knownValue(f, v.List().Get(i)); err != nil {
-					break
-				}
+	for _, f := range watchedOf(m.Descriptor()) {
+		if !m.Has(f) {
+			continue
+		}
+		if err := known(f, m.Get(f)); err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+	}
+	return nil
+}
+
+// watched remembers, per message type, the fields that are enums or messages.
+var watched sync.Map // protoreflect.FullName to []protoreflect.FieldDescriptor
+
+func watchedOf(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
+	if have, ok := watched.Load(d.FullName()); ok {
+		return have.([]protoreflect.FieldDescriptor) //nolint:forcetypeassert // nothing else is stored
+	}
+	var fields []protoreflect.FieldDescriptor
+	for i := range d.Fields().Len() {
+		if f := d.Fields().Get(i); f.Enum() != nil || f.Message() != nil {
+			fields = append(fields, f)
+		}
+	}
+	watched.Store(d.FullName(), fields)
+	return fields
+}
+
+func known(f protoreflect.FieldDescriptor, v protoreflect.Value) error {
+	switch {
+	case f.IsMap():
+		var err error
+		v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+			err = knownValue(f.MapValue(), v)
+			return err == nil
+		})
+		return err
+	case f.IsList():
+		for i := range v.List().Len() {
+			if err := knownValue(f, v.List().Get(i)); err != nil {
+				return err
 			}
-		default:
-			err = knownValue(f, v)
 		}
-		if err != nil {
-			err = fmt.Errorf("%s: %w", f.Name(), err)
-		}
-		return err == nil
-	})
-	return err
+		return nil
+	}
+	return knownValue(f, v)
 }
 
 func knownValue(f protoreflect.FieldDescriptor, v protoreflect.Value) error {

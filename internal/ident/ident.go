@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -78,6 +79,17 @@ func uuid7(at time.Time, fill []byte) string {
 	hex.Encode(out[24:], b[10:])
 	out[8], out[13], out[18], out[23] = '-', '-', '-', '-'
 	return string(out[:])
+}
+
+// TimeOf gives the moment in a message id, to the millisecond. Unlike the
+// broker's time of a message it is the same when the message is sent again, and
+// so is then the id of what follows from it.
+func TimeOf(id string) (time.Time, bool) {
+	if len(id) != 36 {
+		return time.Time{}, false
+	}
+	ms, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
+	return time.UnixMilli(ms), err == nil
 }
 
 // Case gives the case id of a post: one key of one tenant's channel and

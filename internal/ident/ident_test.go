@@ -33,6 +33,12 @@ func TestDeriveIsStableOrderedAndSeparatesItsParts(t *testing.T) {
 	if ident.Derive(at, "z") >= ident.Derive(at.Add(time.Millisecond), "a") {
 		t.Error("ids are not ordered by time")
 	}
+	if got, ok := ident.TimeOf(ident.Derive(at, "a")); !ok || !got.Equal(at) {
+		t.Errorf("TimeOf gives %s, %t", got, ok)
+	}
+	if _, ok := ident.TimeOf("short"); ok {
+		t.Error("TimeOf reads a time from something else")
+	}
 	id := ident.Derive(at, "a")
 	if len(id) != 36 || id[14] != '7' {
 		t.Errorf("id %q is not a version 7 UUID", id)

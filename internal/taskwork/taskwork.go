@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -154,24 +153,15 @@ func (w worker) refused(ctx context.Context, m *bus.Message, rej *envelope.Rejec
 	_ = w.answer(ctx, m, taskError(&Failure{Reason: rej.Reason, Err: rej.Err}, env.GetMessageId()))
 }
 
-// made gives the moment in a time-ordered message id. Unlike the broker's time
-// it is the same when the task is sent again, and so is then the answer's id.
-func made(id string, otherwise time.Time) time.Time {
-	if len(id) < 13 {
-		return otherwise
-	}
-	ms, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
-	if err != nil {
-		return otherwise
-	}
-	return time.UnixMilli(ms)
-}
-
 // answer sends a result of the task in m to its sender.
 func (w worker) answer(ctx context.Context, m *bus.Message, result proto.Message) error {
 	task := m.Envelope
+	made, ok := ident.TimeOf(task.GetMessageId())
+	if !ok {
+		made = m.Time
+	}
 	env := &amendsv1.Envelope{
-		MessageId: ident.Derive(made(task.GetMessageId(), m.Time), task.GetMessageId(), "result"),
+		MessageId: ident.Derive(made, task.GetMessageId(), "result"),
 		CaseId:    task.GetCaseId(), Tenant: task.GetTenant(), RequestId: task.GetRequestId(),
 		TaskId: task.GetTaskId(), ParentTaskId: task.GetParentTaskId(),
 		Sender: string(w.service), Recipient: string(roles.Orchestrator),

@@ -16,6 +16,7 @@ import (
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/bus/bustest"
 	"github.com/amends-dev/amends/internal/casestore"
+	"github.com/amends-dev/amends/internal/casework"
 	"github.com/amends-dev/amends/internal/envelope"
 	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/payments"
@@ -244,7 +245,7 @@ func TestOlderViewNeverReplacesANewer(t *testing.T) {
 		if v == 5 {
 			o.views.forget() // as after a reconnect
 		}
-		if err := o.publishView(t.Context(), view(v)); err != nil {
+		if err := o.send(t.Context(), &amendsv1.CaseRecord{}, casework.Wanted{View: view(v)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,10 +5,11 @@ import (
 	"sync"
 
 	"github.com/amends-dev/amends/internal/casestore"
+	"github.com/amends-dev/amends/internal/casework"
 )
 
 // cacheSize bounds how many records a process remembers.
-const cacheSize = 20_000
+const cacheSize = 5_000
 
 // cache remembers the newest record this process saw of a case. It may be
 // stale: a commit on a stale record loses its compare-and-set.
@@ -30,6 +31,10 @@ func (c *cache) put(s casestore.Snapshot) {
 	key := s.Record.GetTenant() + "." + s.Record.GetCaseId()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if casework.Closed(s.Record) {
+		delete(c.snap, key) // hardly anything comes for it any more
+		return
+	}
 	for old := range c.snap {
 		if len(c.snap) < cacheSize {
 			break

@@ -6,55 +6,63 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/casework"
+	"github.com/amends-dev/amends/internal/envelope"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// send publishes what a record wants. It may be called any number of times for
-// the same record: ids derive from the record, and a view never replaces
-// a newer one. An error leaves the input unacknowledged, so everything is sent
-// again.
+// send publishes what a record wants, all at once. It may be called any number
+// of times for the same record: ids derive from the record, and a view never
+// replaces a newer one. An error leaves the input unacknowledged, so everything
+// is sent again.
 func (o *orchestrator) send(ctx context.Context, rec *amendsv1.CaseRecord, w casework.Wanted) error {
-	var jobs []func(context.Context) error
+	pubs := make([]bus.Publication, 0, len(w.Tasks)+2)
 	for _, t := range w.Tasks {
 		if err := casework.Admit(rec, t.Payload.GetContract(), t.Envelope.GetSentAt().AsTime(), o.lim); err != nil {
 			return bus.Reject("task_not_admitted", err)
 		}
-		jobs = append(jobs, func(ctx context.Context) error {
-			_, err := o.conn.Send(ctx, t.Subject, t.Envelope, t.Payload)
-			return err
-		})
-	}
-	if w.View != nil {
-		jobs = append(jobs, func(ctx context.Context) error { return o.publishView(ctx, w.View) })
+		data, err := envelope.Pack(t.Envelope, t.Payload)
+		if err != nil {
+			return bus.Reject("task_not_packable", err)
+		}
+		pubs = append(pubs, bus.Publication{Subject: t.Subject, Data: data})
 	}
 	switch {
 	case w.Disarm:
-		jobs = append(jobs, func(ctx context.Context) error {
-			return o.conn.CancelSchedule(ctx, subject.Timer(rec.GetTenant(), rec.GetCaseId()))
-		})
+		pubs = append(pubs, bus.CancelSchedule(subject.Timer(rec.GetTenant(), rec.GetCaseId())))
 	case !w.Wake.IsZero():
-		jobs = append(jobs, func(ctx context.Context) error { return o.armAt(ctx, rec, w.Wake) })
+		timer, err := timerOf(rec, w.Wake)
+		if err != nil {
+			return bus.Reject("timer_not_packable", err)
+		}
+		pubs = append(pubs, timer)
 	}
-	return retry(parallel(ctx, jobs))
-}
-
-// parallel runs jobs side by side; a single one in place.
-func parallel(ctx context.Context, jobs []func(context.Context) error) error {
-	if len(jobs) == 1 {
-		return jobs[0](ctx)
+	if w.View != nil {
+		view, err := o.viewOf(w.View, o.views.get(subject.View(w.View.GetTenant(), w.View.GetCaseId())))
+		if err != nil {
+			return bus.Reject("view_not_packable", err)
+		}
+		pubs = append(pubs, view)
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	for _, job := range jobs {
-		g.Go(func() error { return job(ctx) })
+	if len(pubs) == 0 {
+		return nil
 	}
-	return g.Wait()
+	done := o.conn.PublishAll(ctx, pubs...)
+	if w.View != nil {
+		last := &done[len(done)-1]
+		last.Err = o.viewStored(ctx, w.View, *last)
+	}
+	for _, d := range done {
+		if d.Err != nil {
+			return retry(d.Err)
+		}
+	}
+	return nil
 }
 
 func retry(err error) error {
@@ -70,46 +78,60 @@ func (o *orchestrator) arm(ctx context.Context, rec *amendsv1.CaseRecord) error 
 	if !ok {
 		return nil
 	}
-	return retry(o.armAt(ctx, rec, next))
+	timer, err := timerOf(rec, next)
+	if err != nil {
+		return bus.Reject("timer_not_packable", err)
+	}
+	return retry(o.conn.PublishAll(ctx, timer)[0].Err)
 }
 
-func (o *orchestrator) armAt(ctx context.Context, rec *amendsv1.CaseRecord, wake time.Time) error {
-	env, due := casework.TimerEnvelope(rec, wake)
-	_, err := o.conn.Send(ctx, subject.Timer(rec.GetTenant(), rec.GetCaseId()), env, due, bus.ScheduleAt(wake, subject.Due(rec.GetTenant(), rec.GetCaseId())))
-	return err
+func timerOf(rec *amendsv1.CaseRecord, wake time.Time) (bus.Publication, error) {
+	data, err := envelope.Pack(casework.TimerEnvelope(rec, wake))
+	return bus.Publication{
+		Subject: subject.Timer(rec.GetTenant(), rec.GetCaseId()), Data: data,
+		Options: []bus.PublishOption{bus.ScheduleAt(wake, subject.Due(rec.GetTenant(), rec.GetCaseId()))},
+	}, err
 }
 
-// publishView stores a view by compare-and-set on its subject. A stored view
-// of the same or a newer version is left alone.
-func (o *orchestrator) publishView(ctx context.Context, v *amendsv1.CaseView) error {
+// viewOf gives the publish that stores a view by compare-and-set.
+func (o *orchestrator) viewOf(v *amendsv1.CaseView, expect uint64) (bus.Publication, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("encode view: %w", err)
+		return bus.Publication{}, fmt.Errorf("encode view: %w", err)
 	}
+	return bus.Publication{Subject: subject.View(v.GetTenant(), v.GetCaseId()), Data: data, Options: []bus.PublishOption{bus.ExpectLast(expect)}}, nil
+}
+
+// viewStored looks at what became of a view's publish. After a lost race or
+// acknowledgement it looks at the stored view: one of the same or a newer
+// version is left alone, an older one replaced.
+func (o *orchestrator) viewStored(ctx context.Context, v *amendsv1.CaseView, done bus.Published) error {
 	subj := subject.View(v.GetTenant(), v.GetCaseId())
-	expect := o.views.get(subj)
 	for range maxTries {
-		seq, err := o.conn.Publish(ctx, subj, data, bus.ExpectLast(expect))
-		if err == nil {
-			o.views.put(subj, seq, v.GetClosed())
+		if done.Err == nil {
+			o.views.put(subj, done.Seq, v.GetClosed())
 			return nil
 		}
-		if !errors.Is(err, bus.ErrConflict) && !errors.Is(err, bus.ErrUncertain) {
-			return err
+		if !errors.Is(done.Err, bus.ErrConflict) && !errors.Is(done.Err, bus.ErrUncertain) {
+			return done.Err
 		}
-		last, err := o.conn.Last(ctx, roles.StreamViews, subj)
-		switch {
+		expect := uint64(0)
+		switch last, err := o.conn.Last(ctx, roles.StreamViews, subj); {
 		case errors.Is(err, bus.ErrNotFound):
-			expect = 0
-			continue
 		case err != nil:
 			return err
+		default:
+			var have amendsv1.CaseView
+			if err := proto.Unmarshal(last.Data, &have); err == nil && have.GetVersion() >= v.GetVersion() {
+				return nil
+			}
+			expect = last.Seq
 		}
-		var have amendsv1.CaseView
-		if err := proto.Unmarshal(last.Data, &have); err == nil && have.GetVersion() >= v.GetVersion() {
-			return nil
+		again, err := o.viewOf(v, expect)
+		if err != nil {
+			return err
 		}
-		expect = last.Seq
+		done = o.conn.PublishAll(ctx, again)[0]
 	}
 	return fmt.Errorf("view of case %s: %d lost races", v.GetCaseId(), maxTries)
 }

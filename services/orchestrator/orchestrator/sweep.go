@@ -154,7 +154,7 @@ func (s *sweeper) note(rec *amendsv1.CaseRecord, at time.Time) {
 	}
 	s.cases[key] = openCase{
 		tenant: rec.GetTenant(), id: rec.GetCaseId(), version: rec.GetVersion(), next: next, updated: at,
-		open: waits || !casework.View(rec).GetClosed(),
+		open: waits || !casework.Closed(rec),
 	}
 }
 

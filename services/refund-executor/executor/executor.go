@@ -47,6 +47,7 @@ const (
 // records is what the executor needs of the bus.
 type records interface {
 	Last(ctx context.Context, stream, subj string) (bus.Stored, error)
+	NextAfter(ctx context.Context, stream, filter string, seq uint64) (bus.Stored, error)
 	Publish(ctx context.Context, subj string, data []byte, opts ...bus.PublishOption) (uint64, error)
 	Send(ctx context.Context, subj string, env *amendsv1.Envelope, payload proto.Message, opts ...bus.PublishOption) (uint64, error)
 }

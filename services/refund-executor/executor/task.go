@@ -123,7 +123,7 @@ func read(m *bus.Message) (t *task, reason string, err error) {
 
 // answer sends the result of a task; a redelivered task gives the same id.
 func (x *executor) answer(ctx context.Context, m *bus.Message, res proto.Message) error {
-	env, in := reply(m), m.Envelope
+	env, in := reply(m, said(res)), m.Envelope
 	env.TaskId, env.ParentTaskId, env.CustomerId = in.GetTaskId(), in.GetParentTaskId(), in.GetCustomerId()
 	env.Attempt, env.IdempotencyKey, env.BasedOnVersion = in.GetAttempt(), in.GetIdempotencyKey(), in.GetBasedOnVersion()
 	env.TraceId, env.Hop, env.SentAt = in.GetTraceId(), in.GetHop(), timestamppb.New(x.now())
@@ -133,15 +133,28 @@ func (x *executor) answer(ctx context.Context, m *bus.Message, res proto.Message
 	return nil
 }
 
+// said tells one answer from another, for its id: the same answer given again
+// is the same message, and what became of an unknown outcome is a new one.
+func said(res proto.Message) string {
+	if e, ok := res.(*amendsv1.EffectResult); ok {
+		return className(e.GetClass()) + " " + e.GetReason()
+	}
+	return "error"
+}
+
 // reply addresses an answer by the subject the task came on, which is what the
 // broker vouches for.
-func reply(m *bus.Message) *amendsv1.Envelope {
+func reply(m *bus.Message, said string) *amendsv1.Envelope {
+	made, ok := ident.TimeOf(m.Envelope.GetMessageId())
+	if !ok {
+		made = m.Time
+	}
 	request := m.Envelope.GetRequestId()
 	if request == "" {
 		request = m.Parts.CaseID
 	}
 	return &amendsv1.Envelope{
-		MessageId: ident.Derive(m.Time, m.Envelope.GetMessageId(), "result"), Tenant: m.Parts.Tenant, CaseId: m.Parts.CaseID, RequestId: request,
+		MessageId: ident.Derive(made, m.Envelope.GetMessageId(), "result", said), Tenant: m.Parts.Tenant, CaseId: m.Parts.CaseID, RequestId: request,
 		Sender: string(roles.RefundExecutor), Recipient: string(roles.Orchestrator),
 	}
 }
