@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -54,9 +53,6 @@ func (b benchCmd) Run(ctx context.Context, c *console) error {
 	if b.Cases < 1 || b.Concurrency < 1 || b.Concurrency > 4096 {
 		return fmt.Errorf("want at least one case and a concurrency of 1 to 4096")
 	}
-	// Collect garbage less often: one process holds the broker, Redis, the
-	// provider and nine services, and nothing else needs the memory.
-	debug.SetGCPercent(400)
 	dir, remove, err := allinone.TempDir()
 	if err != nil {
 		return err

@@ -119,7 +119,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 		return nil, err
 	}
 	req.Header = c.header // never written to after New
-	resp, err := c.http.Do(req)
+	resp, err := c.http.Transport.RoundTrip(req) // no redirects, no cookies: one request is one request
 	if err != nil {
 		return nil, unavailable(err)
 	}
