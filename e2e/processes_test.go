@@ -125,7 +125,7 @@ func (p *process) log() string {
 
 func startProcess(t *testing.T, path string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(path, args...), ended: make(chan struct{})} //nolint:noctx // it is stopped by a signal, as in production
+	p := &process{cmd: exec.Command(path, args...), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

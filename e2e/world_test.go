@@ -29,7 +29,7 @@ const patience = 2 * time.Minute
 type world struct {
 	*allinone.Desk
 	t       *testing.T
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // one test, one bound on its waiting
 	gateway *deskclient.Gateway
 	staff   *deskclient.Console
 }

@@ -59,7 +59,7 @@ func profile(path string) (stop func(), err error) {
 	if path == "" {
 		return func() {}, nil
 	}
-	f, err := os.Create(path) //nolint:gosec // the user names the file
+	f, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}

@@ -106,7 +106,10 @@ func Start(ctx context.Context, o Options) (_ *Desk, err error) {
 	if o.External {
 		return d, nil
 	}
-	return d, d.startServices(ctx, begin)
+	if err := d.startServices(ctx, begin); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 func (d *Desk) startBroker(ctx context.Context) error {

@@ -64,7 +64,10 @@ func openFiles(dir string) (*files, error) {
 		f.made[name] = string(value)
 	}
 	f.trial.ChannelToken, f.trial.AnyToken, f.trial.StaffToken = f.secret("channel-web"), f.secret("channel-any"), f.secret("staff-sam")
-	return f, f.approvers()
+	if err := f.approvers(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // approvers makes the trial approvers' keys and the registry that lists them.

@@ -81,7 +81,9 @@ var watched sync.Map // protoreflect.FullName to []protoreflect.FieldDescriptor
 
 func watchedOf(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	if have, ok := watched.Load(d.FullName()); ok {
-		return have.([]protoreflect.FieldDescriptor) //nolint:forcetypeassert // nothing else is stored
+		if fields, ok := have.([]protoreflect.FieldDescriptor); ok {
+			return fields
+		}
 	}
 	var fields []protoreflect.FieldDescriptor
 	for i := range d.Fields().Len() {

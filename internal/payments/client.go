@@ -118,7 +118,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 	if err != nil {
 		return nil, err
 	}
-	req.Header = c.header // never written to after New
+	req.Header = c.header                        // never written to after New
 	resp, err := c.http.Transport.RoundTrip(req) // no redirects, no cookies: one request is one request
 	if err != nil {
 		return nil, unavailable(err)
