@@ -2,11 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/amends-dev/amends/internal/allinone"
+	"github.com/amends-dev/amends/internal/roles"
 )
 
 // upCmd keeps a desk running.
@@ -15,6 +21,8 @@ type upCmd struct {
 	Gateway string `help:"Address of the customer API." default:"127.0.0.1:8080"`
 	Console string `help:"Address of the staff API and pages." default:"127.0.0.1:8081"`
 	Sandbox string `help:"Address of the payments sandbox." default:"127.0.0.1:8090"`
+	// External runs everything but the services and writes their configurations.
+	External bool `help:"Run broker, Redis and sandbox only, and write a configuration file for each service's own binary."`
 }
 
 // Run runs until it is interrupted, or a service ends.
@@ -22,14 +30,19 @@ func (u upCmd) Run(ctx context.Context, c *console) error {
 	if err := os.MkdirAll(u.Dir, 0o700); err != nil {
 		return fmt.Errorf("desk directory: %w", err)
 	}
-	desk, err := allinone.Start(ctx, allinone.Options{Dir: u.Dir, GatewayListen: u.Gateway, ConsoleListen: u.Console, SandboxListen: u.Sandbox, Log: c.log})
+	desk, err := allinone.Start(ctx, allinone.Options{
+		Dir: u.Dir, GatewayListen: u.Gateway, ConsoleListen: u.Console, SandboxListen: u.Sandbox, External: u.External, Log: c.log,
+	})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; choose others with --gateway, --console and --sandbox", err)
+	}
 	if err != nil {
-		return fmt.Errorf("%w (are the ports of --gateway, --console and --sandbox free?)", err)
+		return err
 	}
-	if err := load(ctx, desk, duplicateLedger); err != nil {
-		c.printf("The trial order is as it was at the first start: %v\n", err)
+	if err := u.begin(ctx, c, desk); err != nil {
+		_ = desk.Close() // the first error is the one to tell
+		return err
 	}
-	u.explain(c, desk)
 	select {
 	case <-ctx.Done():
 		c.printf("\nStopping: what is in flight is finished first.\n")
@@ -38,6 +51,47 @@ func (u upCmd) Run(ctx context.Context, c *console) error {
 		_ = desk.Close() // the first error is the one to tell
 		return err
 	}
+}
+
+// begin loads the trial order where it is not yet there, and says what to do.
+func (u upCmd) begin(ctx context.Context, c *console, desk *allinone.Desk) error {
+	have, err := desk.Provider.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	if len(have.Orders) == 0 {
+		if err := load(ctx, desk, duplicateLedger); err != nil {
+			return err
+		}
+	}
+	if !u.External {
+		u.explain(c, desk)
+		return nil
+	}
+	desk.GatewayURL, desk.ConsoleURL = "http://"+u.Gateway, "http://"+u.Console
+	port := 9100
+	files, err := desk.WriteConfigs(desk.Dir(), func(roles.Service) string {
+		port++
+		return fmt.Sprintf("127.0.0.1:%d", port)
+	})
+	if err != nil {
+		return err
+	}
+	c.printf("Broker, Redis and sandbox are up. Build the services with `go build -o bin/ ./services/...` and start each with its file:\n\n")
+	for _, s := range slices.Sorted(maps.Keys(files)) {
+		c.printf("  bin/%s --config %s\n", s, quote(files[s]))
+	}
+	c.printf("\n")
+	u.explain(c, desk)
+	return nil
+}
+
+// quote makes a path one word of a shell.
+func quote(path string) string {
+	if strings.ContainsAny(path, " '\"$\\`") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
 }
 
 func (u upCmd) explain(c *console, desk *allinone.Desk) {
@@ -70,5 +124,5 @@ Interrupt to stop.
 		desk.GatewayURL, t.ChannelToken, demoCase, demoMessage,
 		desk.GatewayURL, demoCase, t.ChannelToken,
 		desk.GatewayURL, demoCase, t.ChannelToken,
-		demoCase, t.KeyFiles[allinone.Approver], allinone.Tenant, desk.ConsoleURL, filepath.Join(desk.Dir(), "secrets", "staff-sam"))
+		demoCase, quote(t.KeyFiles[allinone.Approver]), allinone.Tenant, desk.ConsoleURL, quote(filepath.Join(desk.Dir(), "secrets", "staff-sam")))
 }

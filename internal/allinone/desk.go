@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/amends-dev/amends/internal/broker"
+	"github.com/amends-dev/amends/internal/flock"
 	"github.com/amends-dev/amends/internal/provision"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/sandbox"
@@ -57,6 +58,7 @@ type Desk struct {
 	redis   *miniredis.Miniredis
 	sandbox *sandbox.Server
 	files   *files
+	lock    *os.File
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	failed  chan error
@@ -81,6 +83,10 @@ func Start(ctx context.Context, o Options) (_ *Desk, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
+	if d.lock, err = flock.Lock(filepath.Join(o.Dir, "lock")); err != nil {
+		// A second broker on the same store would destroy it.
+		return nil, fmt.Errorf("desk directory: %w", err)
+	}
 	if d.files, err = openFiles(o.Dir); err != nil {
 		return nil, err
 	}
@@ -160,6 +166,9 @@ func (d *Desk) Close() error {
 		}
 		if d.broker != nil {
 			d.broker.Shutdown()
+		}
+		if d.lock != nil {
+			err = errors.Join(err, d.lock.Close())
 		}
 	})
 	return err

@@ -6,7 +6,7 @@
 // storage, each service is the deployable's own package on its own connection
 // with its own credential, and what crosses between them crosses the broker or
 // HTTP. Synced streams are on disk before they are acknowledged unless
-// Options.Sync says otherwise.
+// Options.NoSync says otherwise.
 //
 // Everything a desk needs lives in one directory and is found again at the next
 // start: streams, seeds, approvers' keys, the sandbox's journal. The approvers

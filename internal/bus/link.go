@@ -55,8 +55,10 @@ func (l *link) onChange(fn func()) {
 // onDisconnect ends what was in flight. It may be called late, when requests
 // already travel on the next connection; those are spared.
 func (l *link) onDisconnect(nc *nats.Conn, err error) {
-	l.conn.metrics.disconnects.Add(bg, 1)
-	l.conn.log.Warn("broker connection lost", slog.Any("error", err))
+	if err != nil { // without one it was closed on purpose
+		l.conn.metrics.disconnects.Add(bg, 1)
+		l.conn.log.Warn("broker connection lost", slog.Any("error", err))
+	}
 	r := l.replies.Load()
 	if r == nil {
 		return

@@ -196,7 +196,9 @@ func (s *step) actor() string {
 	}
 	switch p := s.in.Payload.(type) {
 	case *amendsv1.SignedDecision:
-		return p.GetApproverId()
+		if s.in.GetApprover().GetValid() {
+			return p.GetApproverId() // whoever it names has signed it
+		}
 	case *amendsv1.CaseOpened, *amendsv1.CustomerMessage, *amendsv1.CaseCancel:
 		return s.rec.GetCustomerId()
 	}

@@ -3,6 +3,7 @@ package casework
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -102,6 +103,7 @@ var (
 	scheduleRecheck = Effect{"recheck timer", func(s *step) {
 		s.rec.Deadlines.Recheck = s.after(s.lim.RecheckEvery)
 		s.rec.Decision.RecheckAt = s.rec.Deadlines.Recheck
+		s.say("%s; looked at again at %s (%s)", s.note, s.rec.GetDeadlines().GetRecheck().AsTime().UTC().Format(time.RFC3339), strings.Join(s.rec.GetDecision().GetCallIds(), " "))
 	}}
 	lookAgain = Effect{"look the evidence up again", func(s *step) {
 		if s.rec.GetState() == investigating && s.rec.GetDeadlines().GetRecheck() != nil {
@@ -145,7 +147,12 @@ var (
 		s.task.Status, s.task.Reason = amendsv1.TaskStatus_TASK_STATUS_FAILED, clip(s.failure, 64)
 	}}
 	dropFurther = Effect{"drop what would follow", func(s *step) { s.next = nil }}
-	noteRefusal = Effect{"record the refusal", func(s *step) { s.say("refused: %s", s.refusal) }}
+	noteRefusal = Effect{"record the refusal", func(s *step) {
+		s.say("refused: %s", s.refusal)
+		if d, ok := s.in.Payload.(*amendsv1.SignedDecision); ok {
+			s.say("refused: %s (a decision in the name of %s)", s.refusal, d.GetApproverId())
+		}
+	}}
 )
 
 // Effects of custody.

@@ -144,6 +144,9 @@ func TestApprovals(t *testing.T) {
 		if h := w.rec.GetHandled(); h[len(h)-1].GetRefused() != "signature_invalid" {
 			t.Errorf("refused as %q", h[len(h)-1].GetRefused())
 		}
+		if tl := w.rec.GetTimeline(); tl[len(tl)-1].GetActor() != "console" {
+			t.Errorf("the timeline names %s, who signed nothing", tl[len(tl)-1].GetActor())
+		}
 	})
 	t.Run("for another action", func(t *testing.T) {
 		w := ready(t)

@@ -113,7 +113,10 @@ func (c *Corpus) passage(d *Document, query []string, superseded bool) *amendsv1
 	return &amendsv1.PolicyPassage{
 		DocumentId: d.ID, Version: d.Version, Superseded: superseded, EffectiveFrom: timestamppb.New(d.EffectiveFrom),
 		Citation: d.Citation(best),
-		Quote:    &amendsv1.UntrustedText{Text: best.Text, Origin: amendsv1.TextOrigin_TEXT_ORIGIN_POLICY_DOCUMENT},
+		Quote: &amendsv1.UntrustedText{
+			Text: best.Text, Origin: amendsv1.TextOrigin_TEXT_ORIGIN_POLICY_DOCUMENT,
+			Trust: amendsv1.TextTrust_TEXT_TRUST_PUBLISHED, InstructionAuthority: amendsv1.InstructionAuthority_INSTRUCTION_AUTHORITY_NONE,
+		},
 	}
 }
 

@@ -78,7 +78,7 @@ func Desk() Manifest {
 				DirectReads: []DirectRead{{StreamViews, "view.*.*"}},
 				Live:        []string{"live.view.*.*"},
 				LeaderReads: []string{StreamControl},
-				Secrets:     []string{"broker-gateway", "channel-keys"},
+				Secrets:     []string{"broker-gateway", "channel-keys", "redis"},
 				Peers:       []string{"redis"},
 			},
 			{
@@ -87,7 +87,7 @@ func Desk() Manifest {
 				LeaderReads: []string{StreamCases, StreamViews, StreamControl},
 				Tools:       []string{ToolVerifyOwner},
 				Fields:      []string{"triage", "tasks", "decision", "action", "reply", "custody", "conflicts", "deadlines"},
-				Secrets:     []string{"broker-orchestrator", "payments-verify-owner"},
+				Secrets:     []string{"broker-orchestrator", "payments-verify-owner", "approver-registry"},
 				Peers:       []string{"payments"},
 			},
 			{

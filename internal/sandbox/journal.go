@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/amends-dev/amends/internal/flock"
 )
 
 // errJournal marks an entry that is not, or perhaps not, in the journal.
@@ -41,6 +43,9 @@ func openJournal(path string, sync bool, apply func(line []byte) (seq uint64, er
 			err = errors.Join(err, f.Close())
 		}
 	}()
+	if err := flock.Hold(f); err != nil { // two writers would number their entries alike
+		return nil, 0, fmt.Errorf("open journal: %w", err)
+	}
 	good, seq, err := replayLines(f, apply)
 	if err != nil {
 		return nil, 0, err

@@ -26,6 +26,105 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type TextTrust int32
+
+const (
+	// Reads as untrusted.
+	TextTrust_TEXT_TRUST_UNSPECIFIED TextTrust = 0
+	TextTrust_TEXT_TRUST_UNTRUSTED   TextTrust = 1
+	// Reviewed and published by its owner, such as a policy. Still no instruction.
+	TextTrust_TEXT_TRUST_PUBLISHED TextTrust = 2
+)
+
+// Enum value maps for TextTrust.
+var (
+	TextTrust_name = map[int32]string{
+		0: "TEXT_TRUST_UNSPECIFIED",
+		1: "TEXT_TRUST_UNTRUSTED",
+		2: "TEXT_TRUST_PUBLISHED",
+	}
+	TextTrust_value = map[string]int32{
+		"TEXT_TRUST_UNSPECIFIED": 0,
+		"TEXT_TRUST_UNTRUSTED":   1,
+		"TEXT_TRUST_PUBLISHED":   2,
+	}
+)
+
+func (x TextTrust) Enum() *TextTrust {
+	p := new(TextTrust)
+	*p = x
+	return p
+}
+
+func (x TextTrust) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TextTrust) Descriptor() protoreflect.EnumDescriptor {
+	return file_amends_v1_common_proto_enumTypes[0].Descriptor()
+}
+
+func (TextTrust) Type() protoreflect.EnumType {
+	return &file_amends_v1_common_proto_enumTypes[0]
+}
+
+func (x TextTrust) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TextTrust.Descriptor instead.
+func (TextTrust) EnumDescriptor() ([]byte, []int) {
+	return file_amends_v1_common_proto_rawDescGZIP(), []int{0}
+}
+
+type InstructionAuthority int32
+
+const (
+	// Reads as none.
+	InstructionAuthority_INSTRUCTION_AUTHORITY_UNSPECIFIED InstructionAuthority = 0
+	// There is no other: no text instructs the desk.
+	InstructionAuthority_INSTRUCTION_AUTHORITY_NONE InstructionAuthority = 1
+)
+
+// Enum value maps for InstructionAuthority.
+var (
+	InstructionAuthority_name = map[int32]string{
+		0: "INSTRUCTION_AUTHORITY_UNSPECIFIED",
+		1: "INSTRUCTION_AUTHORITY_NONE",
+	}
+	InstructionAuthority_value = map[string]int32{
+		"INSTRUCTION_AUTHORITY_UNSPECIFIED": 0,
+		"INSTRUCTION_AUTHORITY_NONE":        1,
+	}
+)
+
+func (x InstructionAuthority) Enum() *InstructionAuthority {
+	p := new(InstructionAuthority)
+	*p = x
+	return p
+}
+
+func (x InstructionAuthority) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (InstructionAuthority) Descriptor() protoreflect.EnumDescriptor {
+	return file_amends_v1_common_proto_enumTypes[1].Descriptor()
+}
+
+func (InstructionAuthority) Type() protoreflect.EnumType {
+	return &file_amends_v1_common_proto_enumTypes[1]
+}
+
+func (x InstructionAuthority) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use InstructionAuthority.Descriptor instead.
+func (InstructionAuthority) EnumDescriptor() ([]byte, []int) {
+	return file_amends_v1_common_proto_rawDescGZIP(), []int{1}
+}
+
 type TextOrigin int32
 
 const (
@@ -68,11 +167,11 @@ func (x TextOrigin) String() string {
 }
 
 func (TextOrigin) Descriptor() protoreflect.EnumDescriptor {
-	return file_amends_v1_common_proto_enumTypes[0].Descriptor()
+	return file_amends_v1_common_proto_enumTypes[2].Descriptor()
 }
 
 func (TextOrigin) Type() protoreflect.EnumType {
-	return &file_amends_v1_common_proto_enumTypes[0]
+	return &file_amends_v1_common_proto_enumTypes[2]
 }
 
 func (x TextOrigin) Number() protoreflect.EnumNumber {
@@ -81,7 +180,7 @@ func (x TextOrigin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TextOrigin.Descriptor instead.
 func (TextOrigin) EnumDescriptor() ([]byte, []int) {
-	return file_amends_v1_common_proto_rawDescGZIP(), []int{0}
+	return file_amends_v1_common_proto_rawDescGZIP(), []int{2}
 }
 
 type TextFlag int32
@@ -129,11 +228,11 @@ func (x TextFlag) String() string {
 }
 
 func (TextFlag) Descriptor() protoreflect.EnumDescriptor {
-	return file_amends_v1_common_proto_enumTypes[1].Descriptor()
+	return file_amends_v1_common_proto_enumTypes[3].Descriptor()
 }
 
 func (TextFlag) Type() protoreflect.EnumType {
-	return &file_amends_v1_common_proto_enumTypes[1]
+	return &file_amends_v1_common_proto_enumTypes[3]
 }
 
 func (x TextFlag) Number() protoreflect.EnumNumber {
@@ -142,7 +241,7 @@ func (x TextFlag) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TextFlag.Descriptor instead.
 func (TextFlag) EnumDescriptor() ([]byte, []int) {
-	return file_amends_v1_common_proto_rawDescGZIP(), []int{1}
+	return file_amends_v1_common_proto_rawDescGZIP(), []int{3}
 }
 
 // Money is an integer number of the currency's minor unit (paise, cents; JPY
@@ -208,9 +307,11 @@ type UntrustedText struct {
 	Text   string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	Origin TextOrigin             `protobuf:"varint,2,opt,name=origin,proto3,enum=amends.v1.TextOrigin" json:"origin,omitempty"`
 	// Findings of the deterministic screen, for people. They never decide.
-	Flags         []TextFlag `protobuf:"varint,3,rep,packed,name=flags,proto3,enum=amends.v1.TextFlag" json:"flags,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Flags                []TextFlag           `protobuf:"varint,3,rep,packed,name=flags,proto3,enum=amends.v1.TextFlag" json:"flags,omitempty"`
+	Trust                TextTrust            `protobuf:"varint,4,opt,name=trust,proto3,enum=amends.v1.TextTrust" json:"trust,omitempty"`
+	InstructionAuthority InstructionAuthority `protobuf:"varint,5,opt,name=instruction_authority,json=instructionAuthority,proto3,enum=amends.v1.InstructionAuthority" json:"instruction_authority,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *UntrustedText) Reset() {
@@ -262,6 +363,20 @@ func (x *UntrustedText) GetFlags() []TextFlag {
 		return x.Flags
 	}
 	return nil
+}
+
+func (x *UntrustedText) GetTrust() TextTrust {
+	if x != nil {
+		return x.Trust
+	}
+	return TextTrust_TEXT_TRUST_UNSPECIFIED
+}
+
+func (x *UntrustedText) GetInstructionAuthority() InstructionAuthority {
+	if x != nil {
+		return x.InstructionAuthority
+	}
+	return InstructionAuthority_INSTRUCTION_AUTHORITY_UNSPECIFIED
 }
 
 // Versions pinned to a case when it is opened; a running case keeps them.
@@ -356,19 +471,28 @@ const file_amends_v1_common_proto_rawDesc = "" +
 	"\x16amends/v1/common.proto\x12\tamends.v1\x1a\x1bbuf/validate/validate.proto\"L\n" +
 	"\x05Money\x12\x1d\n" +
 	"\x05minor\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05minor\x12$\n" +
-	"\bcurrency\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x98\x01\x03R\bcurrency\"\xa7\x01\n" +
+	"\bcurrency\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x98\x01\x03R\bcurrency\"\xbd\x02\n" +
 	"\rUntrustedText\x12\x1d\n" +
 	"\x04text\x18\x01 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\x04text\x129\n" +
 	"\x06origin\x18\x02 \x01(\x0e2\x15.amends.v1.TextOriginB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x06origin\x12<\n" +
-	"\x05flags\x18\x03 \x03(\x0e2\x13.amends.v1.TextFlagB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\a\x82\x01\x04\x10\x01 \x00R\x05flags\"\xf0\x01\n" +
+	"\x05flags\x18\x03 \x03(\x0e2\x13.amends.v1.TextFlagB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\a\x82\x01\x04\x10\x01 \x00R\x05flags\x124\n" +
+	"\x05trust\x18\x04 \x01(\x0e2\x14.amends.v1.TextTrustB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05trust\x12^\n" +
+	"\x15instruction_authority\x18\x05 \x01(\x0e2\x1f.amends.v1.InstructionAuthorityB\b\xbaH\x05\x82\x01\x02\x10\x01R\x14instructionAuthority\"\xf0\x01\n" +
 	"\x04Pins\x12\x1f\n" +
 	"\x05rules\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x05rules\x12.\n" +
 	"\rpolicy_corpus\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\fpolicyCorpus\x12!\n" +
 	"\aprompts\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\aprompts\x12\x1f\n" +
 	"\x06models\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06models\x12,\n" +
 	"\ftool_schemas\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\vtoolSchemas\x12%\n" +
-	"\btopology\x18\x06 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\btopology*\xac\x01\n" +
+	"\btopology\x18\x06 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\btopology*[\n" +
+	"\tTextTrust\x12\x1a\n" +
+	"\x16TEXT_TRUST_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14TEXT_TRUST_UNTRUSTED\x10\x01\x12\x18\n" +
+	"\x14TEXT_TRUST_PUBLISHED\x10\x02*]\n" +
+	"\x14InstructionAuthority\x12%\n" +
+	"!INSTRUCTION_AUTHORITY_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x1aINSTRUCTION_AUTHORITY_NONE\x10\x01*\xac\x01\n" +
 	"\n" +
 	"TextOrigin\x12\x1b\n" +
 	"\x17TEXT_ORIGIN_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -397,23 +521,27 @@ func file_amends_v1_common_proto_rawDescGZIP() []byte {
 	return file_amends_v1_common_proto_rawDescData
 }
 
-var file_amends_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_amends_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
 var file_amends_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_amends_v1_common_proto_goTypes = []any{
-	(TextOrigin)(0),       // 0: amends.v1.TextOrigin
-	(TextFlag)(0),         // 1: amends.v1.TextFlag
-	(*Money)(nil),         // 2: amends.v1.Money
-	(*UntrustedText)(nil), // 3: amends.v1.UntrustedText
-	(*Pins)(nil),          // 4: amends.v1.Pins
+	(TextTrust)(0),            // 0: amends.v1.TextTrust
+	(InstructionAuthority)(0), // 1: amends.v1.InstructionAuthority
+	(TextOrigin)(0),           // 2: amends.v1.TextOrigin
+	(TextFlag)(0),             // 3: amends.v1.TextFlag
+	(*Money)(nil),             // 4: amends.v1.Money
+	(*UntrustedText)(nil),     // 5: amends.v1.UntrustedText
+	(*Pins)(nil),              // 6: amends.v1.Pins
 }
 var file_amends_v1_common_proto_depIdxs = []int32{
-	0, // 0: amends.v1.UntrustedText.origin:type_name -> amends.v1.TextOrigin
-	1, // 1: amends.v1.UntrustedText.flags:type_name -> amends.v1.TextFlag
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 0: amends.v1.UntrustedText.origin:type_name -> amends.v1.TextOrigin
+	3, // 1: amends.v1.UntrustedText.flags:type_name -> amends.v1.TextFlag
+	0, // 2: amends.v1.UntrustedText.trust:type_name -> amends.v1.TextTrust
+	1, // 3: amends.v1.UntrustedText.instruction_authority:type_name -> amends.v1.InstructionAuthority
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_common_proto_init() }
@@ -426,7 +554,7 @@ func file_amends_v1_common_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amends_v1_common_proto_rawDesc), len(file_amends_v1_common_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      4,
 			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,

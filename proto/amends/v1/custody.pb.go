@@ -202,8 +202,10 @@ type CustodyPacket struct {
 	ExcludedFields     []string               `protobuf:"bytes,10,rep,name=excluded_fields,json=excludedFields,proto3" json:"excluded_fields,omitempty"`
 	Custodian          string                 `protobuf:"bytes,11,opt,name=custodian,proto3" json:"custodian,omitempty"`
 	Expires            *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=expires,proto3" json:"expires,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// What the customer or the desk took back or put right so far.
+	Corrections   []string `protobuf:"bytes,13,rep,name=corrections,proto3" json:"corrections,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CustodyPacket) Reset() {
@@ -320,6 +322,13 @@ func (x *CustodyPacket) GetExpires() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *CustodyPacket) GetCorrections() []string {
+	if x != nil {
+		return x.Corrections
+	}
+	return nil
+}
+
 var File_amends_v1_custody_proto protoreflect.FileDescriptor
 
 const file_amends_v1_custody_proto_rawDesc = "" +
@@ -337,7 +346,7 @@ const file_amends_v1_custody_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06reason\x12-\n" +
 	"\rpacket_sha256\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x98\x01@R\fpacketSha256\x122\n" +
 	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\x12\x19\n" +
-	"\x03hop\x18\x06 \x01(\rB\a\xbaH\x04*\x02\x18\x03R\x03hop\"\x9e\x05\n" +
+	"\x03hop\x18\x06 \x01(\rB\a\xbaH\x04*\x02\x18\x03R\x03hop\"\xd1\x05\n" +
 	"\rCustodyPacket\x12#\n" +
 	"\atrigger\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\atrigger\x12A\n" +
 	"\x0everified_facts\x18\x02 \x03(\v2\x10.amends.v1.ClaimB\b\xbaH\x05\x92\x01\x02\x10 R\rverifiedFacts\x127\n" +
@@ -351,7 +360,8 @@ const file_amends_v1_custody_proto_rawDesc = "" +
 	"\x0fexcluded_fields\x18\n" +
 	" \x03(\tB\b\xbaH\x05\x92\x01\x02\x10@R\x0eexcludedFields\x12%\n" +
 	"\tcustodian\x18\v \x01(\tB\a\xbaH\x04r\x02\x18@R\tcustodian\x124\n" +
-	"\aexpires\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aexpiresB7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
+	"\aexpires\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x121\n" +
+	"\vcorrections\x18\r \x03(\tB\x0f\xbaH\f\x92\x01\t\x10\x10\"\x05r\x03\x18\x80\x02R\vcorrectionsB7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
 
 var (
 	file_amends_v1_custody_proto_rawDescOnce sync.Once

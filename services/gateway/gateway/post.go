@@ -71,7 +71,10 @@ func (g *gateway) accept(ctx context.Context, c caller, caseID string, p post) *
 	}
 	opened := &amendsv1.CaseOpened{
 		Channel: c.channel.Name, BodySha256: p.sha256, PostedBy: c.credential,
-		Message: &amendsv1.UntrustedText{Text: p.message, Origin: amendsv1.TextOrigin_TEXT_ORIGIN_CUSTOMER},
+		Message: &amendsv1.UntrustedText{
+			Text: p.message, Origin: amendsv1.TextOrigin_TEXT_ORIGIN_CUSTOMER,
+			Trust: amendsv1.TextTrust_TEXT_TRUST_UNTRUSTED, InstructionAuthority: amendsv1.InstructionAuthority_INSTRUCTION_AUTHORITY_NONE,
+		},
 	}
 	subj := subject.Intake(string(roles.Gateway), c.tenant, caseID)
 	_, err := g.bus.Send(ctx, subj, env, opened, bus.ExpectLast(0))
