@@ -60,6 +60,9 @@ func Decide(prev *amendsv1.CaseRecord, in Input, lim Limits) (*amendsv1.CaseComm
 		return nil, err
 	}
 	if refusal != "" {
+		if len(s.rec.GetHandled()) >= lim.Inputs-lim.InputReserve {
+			return nil, ErrFull // nor is it for what changes nothing
+		}
 		ev, s.refusal = EventRefused, refusal
 	}
 	for range maxSteps {
@@ -100,6 +103,9 @@ func begin(prev *amendsv1.CaseRecord, in Input, lim Limits) (*step, error) {
 	if len(prev.GetHandled()) >= lim.Inputs {
 		return nil, ErrFull
 	}
+	if _, ok := in.Payload.(*amendsv1.TimerDue); !ok && fromOutside(in) && len(prev.GetHandled()) >= lim.Inputs-lim.InputReserve {
+		return nil, ErrFull // the rest is for what moves the case: results, decisions, timers
+	}
 	s.rec = proto.CloneOf(prev)
 	return s, nil
 }
@@ -122,6 +128,9 @@ func (s *step) classify() (Event, string, error) {
 			return "", "", ErrNothingDue
 		}
 		return ev, "", nil
+	}
+	if reason := s.foreign(); reason != "" {
+		return "", reason, nil
 	}
 	if isResult(s.in.Payload) {
 		if reason := s.accept(); reason != "" {

@@ -112,8 +112,9 @@ var (
 		s.rec.Deadlines.Recheck = nil
 		s.dropReply("superseded")
 		s.dispatch(amendsv1.Slice_SLICE_PAYMENT, "pay")
-		if s.rec.GetPolicy() == nil && s.rec.GetTriage().GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED {
-			s.dispatch(amendsv1.Slice_SLICE_POLICY, "pol")
+		if p := s.rec.GetPolicy(); s.node(TaskID(s.rec.GetCaseId(), "pol")) != nil &&
+			(p.GetOutcome() != amendsv1.LookupOutcome_LOOKUP_OUTCOME_SUPPORTED || p.GetCorpusVersion() != s.rec.GetPins().GetPolicyCorpus()) {
+			s.dispatch(amendsv1.Slice_SLICE_POLICY, "pol") // what was not found may be there by now
 		}
 		s.say("evidence is looked up again")
 	}}

@@ -87,11 +87,11 @@ func (s *step) event() (Event, string) {
 		}
 		return EventOpened, ""
 	case *amendsv1.CustomerMessage:
-		return s.messageEvent()
+		return s.messageEvent(m)
 	case *amendsv1.CaseCancel:
 		return EventCancel, ""
 	case *amendsv1.ProviderEvent:
-		if m.GetKind() == "refund.failed" {
+		if m.GetKind() == "refund.failed" && s.ownRefund(m.GetObjectId()) {
 			return EventRefundFailed, ""
 		}
 		return EventProvider, ""
@@ -104,7 +104,7 @@ func (s *step) event() (Event, string) {
 	case *amendsv1.Draft:
 		return EventDraft, ""
 	case *amendsv1.Verification:
-		if m.GetVerdict() == amendsv1.VerificationVerdict_VERIFICATION_VERDICT_VERIFIED {
+		if m.GetVerdict() == amendsv1.VerificationVerdict_VERIFICATION_VERDICT_VERIFIED && allSupported(m) {
 			return EventReplyVerified, ""
 		}
 		return EventReplyRejected, ""
@@ -116,13 +116,64 @@ func (s *step) event() (Event, string) {
 	return EventRefused, "type_unexpected"
 }
 
-func (s *step) messageEvent() (Event, string) {
-	if len(s.rec.GetMessages()) >= s.lim.Messages {
+// messageBytes gives the size of the customer's texts with one more.
+func (s *step) messageBytes(more *amendsv1.CustomerMessage) int {
+	n := len(more.GetMessage().GetText())
+	for _, m := range s.rec.GetMessages() {
+		n += len(m.GetText().GetText())
+	}
+	return n
+}
+
+// cancellable reports whether the table has a cancel for the state; where it
+// has none, a text that withdraws is still a message people must see.
+func (s *step) cancellable() bool {
+	_, ok := find(s, EventCancel)
+	return ok
+}
+
+// foreign refuses what comes from outside and is not about this case: another
+// customer's words, another order's event.
+func (s *step) foreign() string {
+	switch m := s.in.Payload.(type) {
+	case *amendsv1.CustomerMessage, *amendsv1.CaseCancel:
+		if s.in.GetEnvelope().GetCustomerId() != s.rec.GetCustomerId() {
+			return "customer_mismatch"
+		}
+	case *amendsv1.ProviderEvent:
+		if m.GetOrderId() != s.rec.GetTriage().GetOrderId() {
+			return "order_mismatch"
+		}
+	}
+	return ""
+}
+
+// ownRefund reports whether a refund is one this case made.
+func (s *step) ownRefund(id string) bool {
+	for _, r := range s.rec.GetEffect().GetRefunds() {
+		if r.GetOutcome().GetRefundId() == id {
+			return true
+		}
+	}
+	return false
+}
+
+// fromOutside reports whether an input is a customer's or the provider's.
+func fromOutside(in Input) bool {
+	switch in.Payload.(type) {
+	case *amendsv1.CaseOpened, *amendsv1.CustomerMessage, *amendsv1.CaseCancel, *amendsv1.ProviderEvent:
+		return true
+	}
+	return false
+}
+
+func (s *step) messageEvent(m *amendsv1.CustomerMessage) (Event, string) {
+	if len(s.rec.GetMessages()) >= s.lim.Messages || s.messageBytes(m) > s.lim.MessageBytes {
 		return EventRefused, "message_limit"
 	}
 	t := s.in.GetTriage()
 	switch {
-	case t.GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_CANCEL:
+	case t.GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_CANCEL && s.cancellable():
 		return EventCancel, ""
 	case t.GetOrderId() != "" && s.rec.GetTriage().GetOrderId() != "" && t.GetOrderId() != s.rec.GetTriage().GetOrderId():
 		return EventFactChanged, ""
@@ -158,6 +209,17 @@ func (s *step) decisionEvent(d *amendsv1.SignedDecision) (Event, string) {
 		}
 	}
 	return EventApproval, ""
+}
+
+// allSupported reports whether every check of a verification holds: a verdict
+// that its own checks contradict verifies nothing.
+func allSupported(v *amendsv1.Verification) bool {
+	for _, c := range v.GetChecks() {
+		if !c.GetSupported() {
+			return false
+		}
+	}
+	return true
 }
 
 func effectEvent(m *amendsv1.EffectResult) (Event, string) {

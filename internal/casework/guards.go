@@ -76,11 +76,17 @@ var (
 	differsFromAction = Guard{"differs from the action", func(s *step) bool { return !matches(s) }}
 	cancelRaised      = Guard{"cancel raised", func(s *step) bool { return s.rec.GetCancelRevision() > 0 }}
 
+	// newestAnswer: an answer of an attempt that was asked again since proves
+	// nothing about what came after it.
+	newestAnswer = Guard{"of the newest attempt", func(s *step) bool {
+		a := s.task.GetAttempts()
+		return len(a) > 0 && a[len(a)-1] == s.attempt
+	}}
 	dispatchesLeft = Guard{"dispatches left", func(s *step) bool {
-		return len(s.effectTask().GetAttempts()) < s.lim.EffectDispatches
+		return len(s.task.GetAttempts()) < s.lim.EffectDispatches
 	}}
 	dispatchesEverLeft = Guard{"reconciliation tries left", func(s *step) bool {
-		return len(s.effectTask().GetAttempts()) < 3*s.lim.EffectDispatches
+		return len(s.task.GetAttempts()) < 3*s.lim.EffectDispatches
 	}}
 )
 
@@ -96,7 +102,8 @@ func matches(s *step) bool {
 		got := e.GetRefunds()[i]
 		if got.GetIdempotencyKey() != want.GetIdempotencyKey() || got.GetPaymentId() != want.GetPaymentId() ||
 			!money.Equal(got.GetAmount(), want.GetAmount()) || got.GetOutcome().GetRefundId() == "" ||
-			got.GetOutcome().GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED || !moving(got.GetOutcome().GetProviderStatus()) {
+			got.GetOutcome().GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED || !moving(got.GetOutcome().GetProviderStatus()) ||
+			got.GetReadBack() != nil && !moving(got.GetReadBack().GetStatus()) {
 			return false
 		}
 	}

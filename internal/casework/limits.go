@@ -29,7 +29,13 @@ type Limits struct {
 	Reserve     int
 	ModelTokens int
 	Messages    int
-	Inputs      int
+	// MessageBytes bounds the customer's texts together, so that a commit
+	// always fits.
+	MessageBytes int
+	// Inputs bounds what a record holds; the last InputReserve of them are
+	// kept for results, decisions and timers.
+	Inputs       int
+	InputReserve int
 	// TaskActions is the tool-call budget of one task.
 	TaskActions int
 	// TaskTokens is the model-token budget of one task.
@@ -45,7 +51,7 @@ func DefaultLimits() Limits {
 		RecheckEvery: 4 * time.Hour, Rechecks: 6,
 		Redrafts: 2, Clarifications: 2, ClarifyDeadline: 72 * time.Hour,
 		Delegations: 20, Reserve: 6, ModelTokens: 60000,
-		Messages: 60, Inputs: 500,
+		Messages: 60, MessageBytes: 192 << 10, Inputs: 500, InputReserve: 250,
 		TaskActions: 16, TaskTokens: 12000,
 	}
 }

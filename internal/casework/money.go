@@ -15,11 +15,8 @@ import (
 )
 
 // heldRetry is how long the desk waits before it asks again while the stop
-// switch is set, or after a call that provably did nothing.
-const (
-	heldRetry     = time.Minute
-	noEffectRetry = 5 * time.Second
-)
+// switch is set.
+const heldRetry = 5 * time.Minute
 
 func actionRefund(caseID string, d entitlement.Due) *amendsv1.ActionRefund {
 	return &amendsv1.ActionRefund{PaymentId: d.PaymentID, Amount: d.Amount, Kind: entitlement.KindDuplicate, IdempotencyKey: approval.Key(caseID, d.PaymentID)}
@@ -67,7 +64,8 @@ var (
 		s.rec.Deadlines.Approval = nil
 		s.say("denied by %s as %s", d.GetApproverId(), d.GetApprovalId())
 	}}
-	voidAction = Effect{"action void", func(s *step) {
+	proposalBack = Effect{"the proposal does not count", func(s *step) { s.rec.Consumption.Proposals-- }}
+	voidAction   = Effect{"action void", func(s *step) {
 		s.rec.Action, s.rec.ActionSha256, s.rec.Deadlines.Approval = nil, "", nil
 	}}
 )
@@ -80,7 +78,7 @@ var (
 	}}
 	executeAgain = Effect{"execute task again, same key", func(s *step) {
 		s.rec.Deadlines.Effect = nil
-		n := s.effectTask()
+		n := s.task
 		if a := running(n); a != nil {
 			a.Status, a.Reason = amendsv1.AttemptStatus_ATTEMPT_STATUS_TIMED_OUT, reasonTimedOut
 		}
@@ -98,13 +96,18 @@ var (
 			s.failAttempt()
 		}
 		if s.rec.GetDeadlines().GetEffect() == nil {
-			s.rec.Deadlines.Effect = s.after(s.effectWait(len(s.effectTask().GetAttempts())))
+			s.rec.Deadlines.Effect = s.after(s.effectWait(len(s.executeTask().GetAttempts())))
 		}
 	}}
-	askAgainSoon  = Effect{"ask again, same key", func(s *step) { s.rec.Deadlines.Effect = s.after(noEffectRetry); s.endAttempt() }}
+	askAgainLater = Effect{"ask again, same key", func(s *step) {
+		s.endAttempt()
+		s.rec.Deadlines.Effect = s.after(s.effectWait(len(s.executeTask().GetAttempts())))
+	}}
 	waitForResume = Effect{"wait for the stop to be lifted", func(s *step) {
 		s.rec.Deadlines.Effect = s.after(heldRetry)
-		s.endAttempt()
+		if a := s.task.GetAttempts(); len(a) > 0 && a[len(a)-1] == s.attempt {
+			s.task.Attempts = a[:len(a)-1] // held is no attempt: a long stop uses none up
+		}
 		s.say("the emergency stop is set; the case keeps its place")
 	}}
 	reconcileLater = Effect{"person's queue; ask again later, same key", func(s *step) {
@@ -121,6 +124,9 @@ var (
 			s.rec.Deadlines.Effect = nil
 			s.cancelTasks("effect_settled", amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
 			s.succeed()
+		}
+		if s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL {
+			s.succeed() // it asked what became of the action, and has its answer
 		}
 	}}
 	tellRefund = Effect{"reply: refunded", func(s *step) {

@@ -77,6 +77,11 @@ func (s *step) facts(kind amendsv1.ReplyKind) []*amendsv1.Claim {
 		add(s.rec.GetDecision().GetFacts()...)
 	case amendsv1.ReplyKind_REPLY_KIND_CANCELLED:
 		add(is(amendsv1.ClaimKind_CLAIM_KIND_CANCELLED_NOTHING_REFUNDED))
+		for _, r := range s.rec.GetPayment().GetRefunds() { // made before, by others
+			if moving(r.GetStatus()) {
+				add(entitlement.RefundClaim(r.GetRefundId(), r.GetAmount(), r.GetStatus()))
+			}
+		}
 	case amendsv1.ReplyKind_REPLY_KIND_HANDOFF:
 		for _, c := range s.rec.GetDecision().GetFacts() {
 			if c.GetKind() == amendsv1.ClaimKind_CLAIM_KIND_REFUND_EXISTS {

@@ -33,7 +33,7 @@ func (s *step) dispatch(slice amendsv1.Slice, name string) bool {
 	if reply := slice == amendsv1.Slice_SLICE_COMPOSE || slice == amendsv1.Slice_SLICE_VERIFY; !reply {
 		limit -= s.lim.Reserve // the continuation reserve: the case can always be answered or handed over
 	}
-	effect := slice == amendsv1.Slice_SLICE_EXECUTE || slice == amendsv1.Slice_SLICE_CANCEL
+	effect := effectful(slice)
 	if !effect && int(c.GetDelegations()) >= limit {
 		s.failure = "delegations_spent"
 		s.raise(EventBudgetSpent)
@@ -162,13 +162,13 @@ func Next(rec *amendsv1.CaseRecord) (time.Time, bool) {
 	}
 	for _, n := range rec.GetTasks() {
 		if a := running(n); a != nil {
-			earliest(a.GetDeadline())
+			earliest(dueAt(n, a))
 		}
 	}
 	d := rec.GetDeadlines()
 	earliest(d.GetCustomerReply())
 	earliest(d.GetRecheck())
-	earliest(d.GetApproval())
+	earliest(late(d.GetApproval()))
 	earliest(d.GetEffect())
 	if next == nil {
 		return time.Time{}, false
@@ -178,17 +178,43 @@ func Next(rec *amendsv1.CaseRecord) (time.Time, bool) {
 
 const reasonTimedOut = "timed_out"
 
+// grace is how much later than the deadline itself a missed answer or approval
+// is acted on. Answers and timers come on different ways; one that the broker
+// stored in time is judged by that time, and must not lose to the timer.
+const grace = 10 * time.Second
+
+func late(t *timestamppb.Timestamp) *timestamppb.Timestamp {
+	if t == nil {
+		return nil
+	}
+	return timestamppb.New(t.AsTime().Add(grace))
+}
+
+// dueAt says when an open attempt counts as missed. For an effect that is the
+// deadline itself: asking again with the same key does no harm, and waiting
+// does.
+func dueAt(n *amendsv1.TaskNode, a *amendsv1.Attempt) *timestamppb.Timestamp {
+	if effectful(n.GetSlice()) {
+		return a.GetDeadline()
+	}
+	return late(a.GetDeadline())
+}
+
+func effectful(slice amendsv1.Slice) bool {
+	return slice == amendsv1.Slice_SLICE_EXECUTE || slice == amendsv1.Slice_SLICE_CANCEL
+}
+
 // dueEvent says which deadline has passed at the input's time. An attempt that
 // is overdue becomes the step's task.
 func (s *step) dueEvent() (Event, string) {
 	passed := func(t *timestamppb.Timestamp) bool { return t != nil && !s.at.Before(t.AsTime()) }
 	for _, n := range s.rec.GetTasks() {
 		a := running(n)
-		if a == nil || !passed(a.GetDeadline()) {
+		if a == nil || !passed(dueAt(n, a)) {
 			continue
 		}
 		s.task, s.attempt, s.failure, s.retryable = n, a, reasonTimedOut, true
-		if n.GetSlice() == amendsv1.Slice_SLICE_EXECUTE || n.GetSlice() == amendsv1.Slice_SLICE_CANCEL {
+		if effectful(n.GetSlice()) {
 			return EventEffectOverdue, ""
 		}
 		return EventAttemptFailed, ""
@@ -196,9 +222,9 @@ func (s *step) dueEvent() (Event, string) {
 	d := s.rec.GetDeadlines()
 	switch {
 	case passed(d.GetEffect()):
-		s.task, s.attempt = s.effectTask(), nil
+		s.task, s.attempt = s.executeTask(), nil
 		return EventEffectOverdue, ""
-	case passed(d.GetApproval()):
+	case passed(late(d.GetApproval())):
 		return EventApprovalExpired, ""
 	case passed(d.GetRecheck()):
 		return EventRecheckDue, ""
@@ -208,10 +234,11 @@ func (s *step) dueEvent() (Event, string) {
 	return "", ""
 }
 
-// effectTask gives the newest task of the executor.
-func (s *step) effectTask() *amendsv1.TaskNode {
+// executeTask gives the task that asks for the current action. A cancel task
+// only asks what became of it.
+func (s *step) executeTask() *amendsv1.TaskNode {
 	for i := len(s.rec.GetTasks()) - 1; i >= 0; i-- {
-		if n := s.rec.GetTasks()[i]; n.GetSlice() == amendsv1.Slice_SLICE_EXECUTE || n.GetSlice() == amendsv1.Slice_SLICE_CANCEL {
+		if n := s.rec.GetTasks()[i]; n.GetSlice() == amendsv1.Slice_SLICE_EXECUTE {
 			return n
 		}
 	}

@@ -157,8 +157,13 @@ func (w *world) reply(t casework.Task, payload proto.Message) casework.Input {
 	})
 }
 
-// work is what an honest worker answers to a task.
+// work is what an honest worker answers to a task, after it has checked the
+// task as every receiver does.
 func (w *world) work(t casework.Task) proto.Message {
+	w.tb.Helper()
+	if _, err := envelope.Seal(proto.CloneOf(t.Envelope), t.Payload); err != nil {
+		w.tb.Fatalf("task %s: its receiver refuses it: %v", t.Envelope.GetTaskId(), err)
+	}
 	switch in := t.Payload.GetInput().(type) {
 	case *amendsv1.TaskAssign_Payment:
 		return proto.CloneOf(w.ledger)

@@ -42,9 +42,23 @@ type Record struct {
 	CaseID  string `json:"case_id"`
 	Version uint64 `json:"version"`
 	State   string `json:"state"`
+	// Decisions says what became of each signed decision, in the order they
+	// were judged.
+	Decisions []Judgement `json:"decisions"`
 	// Record is an amends.v1.CaseRecord in ProtoJSON without the fields that
 	// are of no use to people.
 	Record json.RawMessage `json:"record"`
+}
+
+// Judgement is what became of a signed decision.
+type Judgement struct {
+	// MessageID is the one the decision was relayed as.
+	MessageID string `json:"message_id"`
+	// Version is the one the decision led to, and State the case's state then.
+	Version uint64 `json:"version"`
+	State   string `json:"state"`
+	// Refused is a reason code; a decision that counts has none.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Action is the action a case proposes and what an approver needs beside it.

@@ -57,10 +57,24 @@ type api struct {
 	trips http.RoundTripper
 }
 
-func newAPI(cfg Config) (api, error) {
-	u, err := url.Parse(cfg.URL)
+// CheckURL checks an address as a client would be given it.
+func CheckURL(address string) error {
+	_, err := parseURL(address)
+	return err
+}
+
+func parseURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-		return api{}, fmt.Errorf("address %q: want http://host:port or https://host:port", cfg.URL)
+		return nil, fmt.Errorf("address %q: want http://host:port or https://host:port", address)
+	}
+	return u, nil
+}
+
+func newAPI(cfg Config) (api, error) {
+	u, err := parseURL(cfg.URL)
+	if err != nil {
+		return api{}, err
 	}
 	if cfg.Transport == nil {
 		cfg.Transport = NewTransport(2)

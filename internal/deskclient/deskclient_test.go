@@ -93,6 +93,12 @@ func TestAddressesAreChecked(t *testing.T) {
 		if _, err := deskclient.NewGateway(deskclient.Config{URL: bad}); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
+		if deskclient.CheckURL(bad) == nil {
+			t.Errorf("%q passed the check", bad)
+		}
+	}
+	if err := deskclient.CheckURL("https://desk.example:8443/"); err != nil {
+		t.Error(err)
 	}
 }
 

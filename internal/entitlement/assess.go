@@ -45,6 +45,7 @@ const (
 	ReasonPartialExcess   = "excess_not_whole_captures"
 	ReasonWindowSplit     = "window_splits_duplicates"
 	ReasonOrderMismatch   = "order_mismatch"
+	ReasonTooMany         = "too_many_payments"
 )
 
 // Question is everything a decision reads.
@@ -85,12 +86,21 @@ type Due struct {
 // KindDuplicate is the refund kind of a duplicate capture.
 const KindDuplicate = "duplicate_capture"
 
+// What one action and one reply can hold; more is for people.
+const (
+	maxRefunds = 16
+	maxFacts   = 24
+)
+
 // sliceWindow bounds the refunds that count towards the approval threshold.
 const sliceWindow = 30 * 24 * time.Hour
 
 // Assess answers a question. The same question always has the same answer.
 func Assess(q Question) Finding {
 	f := assess(q)
+	if len(f.Refunds) > maxRefunds || len(f.Facts) > maxFacts {
+		f = person(ReasonTooMany)
+	}
 	f.CallIDs = callIDs(q, f)
 	f.Citation = q.Policy.GetPassage().GetCitation()
 	if q.ClaimsRefund && q.Payment.GetComplete() && !hasLiveRefund(q.Payment) {

@@ -23,15 +23,7 @@ func (l *ledger) withoutExcess() (Finding, bool) {
 	}
 	switch {
 	case held > 0 && l.excess+held > 0:
-		var facts []*amendsv1.Claim
-		for _, c := range l.waiting {
-			if c.GetStatus() == amendsv1.CaptureStatus_CAPTURE_STATUS_AUTHORIZED {
-				facts = append(facts, &amendsv1.Claim{Kind: amendsv1.ClaimKind_CLAIM_KIND_HOLD_NOT_TAKEN, Amount: c.GetAmount()})
-			} else {
-				facts = append(facts, claim(amendsv1.ClaimKind_CLAIM_KIND_EVIDENCE_PENDING))
-			}
-		}
-		return hold(ReasonNoDuplicate, facts...), true
+		return hold(ReasonNoDuplicate, l.holdFacts()...), true
 	case len(l.refunds) > 0 && taken > l.total.GetMinor():
 		return Finding{Kind: NothingDue, Reason: ReasonAlreadyRefunded, Facts: l.refundFacts()}, true
 	case taken == 0 && held == 0:
@@ -41,7 +33,7 @@ func (l *ledger) withoutExcess() (Finding, bool) {
 	case len(l.refunds) > 0:
 		return Finding{Kind: NothingDue, Reason: ReasonAlreadyRefunded, Facts: l.refundFacts()}, true
 	default:
-		return Finding{Kind: NothingDue, Reason: ReasonSinglePayment, Facts: l.paymentFacts()}, true
+		return Finding{Kind: NothingDue, Reason: ReasonSinglePayment, Facts: append(l.paymentFacts(), l.holdFacts()...)}, true
 	}
 }
 

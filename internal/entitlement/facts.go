@@ -37,6 +37,19 @@ func (l *ledger) paymentFacts() []*amendsv1.Claim {
 	}}
 }
 
+// holdFacts tells of payments that were not taken, or not settled yet.
+func (l *ledger) holdFacts() []*amendsv1.Claim {
+	var out []*amendsv1.Claim
+	for _, c := range l.waiting {
+		if c.GetStatus() == amendsv1.CaptureStatus_CAPTURE_STATUS_AUTHORIZED {
+			out = append(out, &amendsv1.Claim{Kind: amendsv1.ClaimKind_CLAIM_KIND_HOLD_NOT_TAKEN, Amount: c.GetAmount()})
+		} else {
+			out = append(out, claim(amendsv1.ClaimKind_CLAIM_KIND_EVIDENCE_PENDING))
+		}
+	}
+	return out
+}
+
 // splitFacts tells which payments make up the order's total.
 func (l *ledger) splitFacts() []*amendsv1.Claim {
 	var out []*amendsv1.Claim

@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/casestore"
 	"github.com/amends-dev/amends/internal/casework"
+	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -41,7 +42,7 @@ func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
 		}
 		// Again after a lost race: an approval checked against a stale record
 		// would be thrown away.
-		if err := o.prepare(ctx, &in, snap.Record); err != nil {
+		if err := o.prepare(ctx, &in, snap.Record, m.LastDelivery); err != nil {
 			return err
 		}
 		commit, err := casework.Decide(snap.Record, in, o.lim)
@@ -50,7 +51,7 @@ func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
 				fresh = true
 				continue
 			}
-			return o.undecided(ctx, snap.Record, err)
+			return o.undecided(ctx, m, snap.Record, err)
 		}
 		seq, err := o.store.Commit(ctx, commit, snap.Seq)
 		switch {
@@ -96,13 +97,15 @@ func (o *orchestrator) load(ctx context.Context, m *bus.Message, fresh bool) (sn
 }
 
 // undecided settles an input that gave no commit, judged on the newest record.
-func (o *orchestrator) undecided(ctx context.Context, rec *amendsv1.CaseRecord, err error) error {
+func (o *orchestrator) undecided(ctx context.Context, m *bus.Message, rec *amendsv1.CaseRecord, err error) error {
 	switch {
 	case errors.Is(err, casework.ErrHandled):
 		return o.send(ctx, rec, casework.Outgoing(rec, o.lim))
 	case errors.Is(err, casework.ErrNothingDue):
 		// An early timer is a hint to look: arm the next one.
 		return o.arm(ctx, rec)
+	case errors.Is(err, casework.ErrNoCase) && m.Stream == roles.StreamIntake:
+		return bus.Retry(err) // the post that opens it may be on its way; deliveries are bounded
 	case errors.Is(err, casework.ErrNoCase):
 		return bus.Reject("case_unknown", err)
 	case errors.Is(err, casework.ErrFull):

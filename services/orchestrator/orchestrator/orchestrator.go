@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
@@ -39,6 +40,7 @@ type orchestrator struct {
 	store    store
 	owners   owners
 	registry *approval.Registry
+	now      func() time.Time
 	cache    *cache
 	locks    *locks
 	views    *views
@@ -57,6 +59,9 @@ type Deps struct {
 	Bus   *bus.Conn
 	Log   *slog.Logger
 	Meter metric.Meter
+	// Now is the process's clock; it decides nothing, it only spares sends that
+	// would be too late. Nil takes the machine's.
+	Now func() time.Time
 }
 
 // Run serves until ctx ends; in-flight inputs are finished or given back.
@@ -88,8 +93,11 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 func build(cfg Config, deps Deps, st store, own owners, registry *approval.Registry) (*orchestrator, error) {
 	lim := casework.DefaultLimits()
 	lim.ApprovalExpiry = cfg.ApprovalExpiry
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
 	o := &orchestrator{
-		cfg: cfg, lim: lim, log: deps.Log, conn: deps.Bus, store: st, owners: own, registry: registry,
+		cfg: cfg, lim: lim, log: deps.Log, conn: deps.Bus, store: st, owners: own, registry: registry, now: deps.Now,
 		cache: newCache(), locks: newLocks(), views: newViews(),
 	}
 	for _, c := range []struct {

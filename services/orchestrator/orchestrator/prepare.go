@@ -15,12 +15,18 @@ import (
 )
 
 // prepare makes the look-ups a decision needs and puts their answers into the
-// input, where they stay with the log: deciding itself does no I/O.
-func (o *orchestrator) prepare(ctx context.Context, in *casework.Input, rec *amendsv1.CaseRecord) error {
+// input, where they stay with the log: deciding itself does no I/O. On the last
+// delivery of a message a look-up that cannot be had is for a person, so that
+// an accepted post is a case and not a dead letter (LOSS-1).
+func (o *orchestrator) prepare(ctx context.Context, in *casework.Input, rec *amendsv1.CaseRecord, last bool) error {
 	if text, ok := casework.NeedsTriage(in.Payload); ok {
 		t, err := o.triage(ctx, in, rec, text)
-		if err != nil {
+		switch {
+		case err != nil && !last:
 			return bus.Retry(err)
+		case err != nil:
+			t = triage.Conclude(triage.Read(text.GetText()), nil)
+			t.Outcome, t.Reason = amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, "owner_lookup_unavailable"
 		}
 		in.Triage = t
 	}

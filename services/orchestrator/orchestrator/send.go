@@ -22,7 +22,11 @@ import (
 // is sent again.
 func (o *orchestrator) send(ctx context.Context, rec *amendsv1.CaseRecord, w casework.Wanted) error {
 	pubs := make([]bus.Publication, 0, len(w.Tasks)+2)
+	now := o.now()
 	for _, t := range w.Tasks {
+		if !now.Before(t.Envelope.GetDeadline().AsTime()) {
+			continue // its receiver would only refuse it; the timer starts the next attempt
+		}
 		if err := casework.Admit(rec, t.Payload.GetContract(), t.Envelope.GetSentAt().AsTime(), o.lim); err != nil {
 			return bus.Reject("task_not_admitted", err)
 		}

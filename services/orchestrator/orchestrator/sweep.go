@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/casework"
 	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -28,7 +30,7 @@ const (
 	// walkLimit bounds one walk.
 	walkLimit = 10 * time.Minute
 	// grace is how long after its deadline a case may still be with its timer.
-	grace = 5 * time.Second
+	grace = 15 * time.Second
 	// resendWorkers bound how many cases are sent again side by side.
 	resendWorkers = 16
 )
@@ -102,8 +104,14 @@ func (s *sweeper) resend(ctx context.Context) error {
 	s.mu.Lock()
 	clear(s.cases)
 	s.mu.Unlock()
-	if err := s.walk(ctx); err != nil {
+	caughtUp, err := s.walk(ctx)
+	if err != nil {
 		return err
+	}
+	if !caughtUp {
+		if _, err := s.conn.NextAfter(ctx, roles.StreamCases, subject.Case("*", "*"), 0); !errors.Is(err, bus.ErrNotFound) {
+			return fmt.Errorf("the walk did not reach the newest commit: %w", err)
+		}
 	}
 	return s.look(ctx, "restart", func(c openCase) bool { return c.open || s.last.Sub(c.updated) <= 3*unsynced })
 }
@@ -111,7 +119,7 @@ func (s *sweeper) resend(ctx context.Context) error {
 // overdue takes in the commits since the last walk and wakes every case whose
 // deadline has passed for longer than its timer may take.
 func (s *sweeper) overdue(ctx context.Context, now time.Time) error {
-	if err := s.walk(ctx); err != nil {
+	if _, err := s.walk(ctx); err != nil {
 		return err
 	}
 	return s.look(ctx, "overdue", func(c openCase) bool { return c.open && !c.next.IsZero() && now.Sub(c.next) > grace })
@@ -119,13 +127,13 @@ func (s *sweeper) overdue(ctx context.Context, now time.Time) error {
 
 // walk takes in commits until it has caught up once: under load there is always
 // one more.
-func (s *sweeper) walk(ctx context.Context) error {
+func (s *sweeper) walk(ctx context.Context) (all bool, err error) {
 	walk, stop := context.WithTimeout(ctx, walkLimit)
 	defer stop()
 	idle := time.AfterFunc(walkIdle, stop)
 	defer idle.Stop()
 	var caughtUp atomic.Bool
-	return s.conn.ConsumeRaw(walk, roles.ConsumerSweep, func(_ context.Context, m *bus.Raw) error {
+	err = s.conn.ConsumeRaw(walk, roles.ConsumerSweep, func(_ context.Context, m *bus.Raw) error {
 		var c amendsv1.CaseCommit
 		if err := proto.Unmarshal(m.Data, &c); err != nil {
 			return bus.Reject("commit_undecodable", err)
@@ -139,6 +147,7 @@ func (s *sweeper) walk(ctx context.Context) error {
 		}
 		return nil
 	}, bus.ConsumeOptions{Workers: 4})
+	return caughtUp.Load(), err
 }
 
 func (s *sweeper) note(rec *amendsv1.CaseRecord, at time.Time) {
@@ -172,7 +181,7 @@ func (s *sweeper) look(ctx context.Context, cause string, wanted func(openCase) 
 		}
 	}
 	s.mu.Unlock()
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group // without a shared end: one case that fails holds up no other
 	g.SetLimit(resendWorkers)
 	for _, c := range todo {
 		g.Go(func() error { return s.again(ctx, c, cause) })
