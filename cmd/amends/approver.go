@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/ident"
 )
 
 // approverCmd is `amends approver`.
@@ -39,6 +40,9 @@ type registryKey struct {
 	Public    string    `yaml:"public" json:"public"`
 	NotBefore time.Time `yaml:"not_before" json:"not_before"`
 }
+
+// AfterApply checks the ids.
+func (c *approverNewCmd) AfterApply() error { return ident.Tokens("--id", c.ID, "--key-id", c.KeyID) }
 
 // Run makes the key.
 func (c *approverNewCmd) Run(t *terminal) error {

@@ -1,5 +1,12 @@
 package main
 
+import (
+	"fmt"
+
+	"github.com/amends-dev/amends/internal/deskclient"
+	"github.com/amends-dev/amends/internal/ident"
+)
+
 // caseCmd is `amends case`.
 type caseCmd struct {
 	Show caseShowCmd `cmd:"" help:"Show a case."`
@@ -11,4 +18,15 @@ type gatewayFlags struct {
 	TokenFile string `required:"" env:"AMENDS_TOKEN_FILE" type:"path" placeholder:"FILE" help:"File with the channel's API key."`
 	Customer  string `help:"Customer, where the channel names customers."`
 	output
+}
+
+// AfterApply checks them.
+func (f *gatewayFlags) AfterApply() error {
+	if err := deskclient.CheckURL(f.Gateway); err != nil {
+		return fmt.Errorf("--gateway: %w", err)
+	}
+	if f.Customer == "" {
+		return nil
+	}
+	return ident.Tokens("--customer", f.Customer)
 }

@@ -19,11 +19,16 @@ type caseShowCmd struct {
 	gatewayFlags
 }
 
-// Run shows the case.
-func (c *caseShowCmd) Run(ctx context.Context, t *terminal) error {
+// AfterApply checks what was said.
+func (c *caseShowCmd) AfterApply() error {
 	if err := ident.Tokens("case", c.Case); err != nil {
 		return err
 	}
+	return c.gatewayFlags.AfterApply()
+}
+
+// Run shows the case.
+func (c *caseShowCmd) Run(ctx context.Context, t *terminal) error {
 	token, err := readToken(c.TokenFile)
 	if err != nil {
 		return err
@@ -50,20 +55,21 @@ func showView(w io.Writer, v deskapi.View) {
 	}
 	fmt.Fprintln(w)
 	for _, e := range v.Timeline {
-		fmt.Fprintf(w, "  v%-3d %s  %s\n", e.Version, clock(e.At), display.Line(e.State))
+		fmt.Fprintf(w, "  v%-3d %-20s  %s\n", e.Version, clock("", e.At), display.Line(e.State))
 	}
 	for _, r := range v.Replies {
-		fmt.Fprintf(w, "reply of v%d (%s), %s:\n", r.Version, display.Line(r.Kind), clock(r.SentAt))
+		fmt.Fprintf(w, "reply of v%d (%s)%s:\n", r.Version, display.Line(r.Kind), clock(", ", r.SentAt))
 		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(display.Text(r.Text), "\n", "\n  "))
 	}
 	if v.Next != "" {
-		fmt.Fprintf(w, "next: %s %s\n", display.Line(v.Next), clock(v.NextAt))
+		fmt.Fprintf(w, "next: %s%s\n", display.Line(v.Next), clock(" ", v.NextAt))
 	}
 }
 
-func clock(t *time.Time) string {
+// clock gives a time, if there is one, after what leads to it.
+func clock(lead string, t *time.Time) string {
 	if t == nil {
-		return strings.Repeat(" ", len(time.RFC3339)-5)
+		return ""
 	}
-	return t.UTC().Format(time.RFC3339)
+	return lead + t.UTC().Format(time.RFC3339)
 }

@@ -26,26 +26,34 @@ type signFlags struct {
 	Console   string `env:"AMENDS_CONSOLE_URL" default:"http://127.0.0.1:8081" placeholder:"URL" help:"Where the console is."`
 	TokenFile string `required:"" env:"AMENDS_TOKEN_FILE" type:"path" placeholder:"FILE" help:"File with your staff token."`
 	Yes       bool   `help:"Sign without asking."`
+
+	Wait   time.Duration `default:"15s" help:"How long to wait until the desk has judged the decision."`
+	NoWait bool          `help:"Only hand the decision in."`
 	output
 }
 
-// decided is the result for machines.
-type decided struct {
-	ApprovalID   string `json:"approval_id"`
-	Verdict      string `json:"verdict"`
-	Tenant       string `json:"tenant"`
-	CaseID       string `json:"case_id"`
-	ActionSHA256 string `json:"action_sha256"`
-	MessageID    string `json:"message_id"`
+// maxWait bounds --wait; what takes longer is for the operators of the desk.
+const maxWait = 10 * time.Minute
+
+// AfterApply checks what was said. kong calls Validate before it looks for
+// missing flags, and those would be told as bad ones.
+func (f *signFlags) AfterApply() error {
+	if err := ident.Tokens("case", f.Case, "--tenant", f.Tenant); err != nil {
+		return err
+	}
+	if err := deskclient.CheckURL(f.Console); err != nil {
+		return fmt.Errorf("--console: %w", err)
+	}
+	if f.Wait <= 0 || f.Wait > maxWait {
+		return fmt.Errorf("--wait: want more than 0 and up to %s", maxWait)
+	}
+	return nil
 }
 
 const stateAwaitingApproval = "AWAITING_APPROVAL"
 
-// decide shows, asks, signs and hands in.
+// decide shows, asks, signs, hands in and tells what became of it.
 func (f *signFlags) decide(ctx context.Context, t *terminal, verdict amendsv1.Verdict, reason string) error {
-	if err := ident.Tokens("tenant", f.Tenant, "case", f.Case); err != nil {
-		return err
-	}
 	data, err := readPrivate(f.Key)
 	if err != nil {
 		return fmt.Errorf("key: %w", err)
@@ -89,21 +97,7 @@ func (f *signFlags) decide(ctx context.Context, t *terminal, verdict amendsv1.Ve
 	if err != nil {
 		return fmt.Errorf("signed, but not handed in: %w", err)
 	}
-	if f.JSON {
-		return t.writeJSON(decided{
-			ApprovalID: d.GetApprovalId(), Verdict: verdictWord(verdict), Tenant: f.Tenant, CaseID: f.Case,
-			ActionSHA256: p.sha256, MessageID: relayed.MessageID,
-		})
-	}
-	fmt.Fprintf(t.out, "%s handed in as %s\n", verdictWord(verdict), d.GetApprovalId())
-	return nil
-}
-
-func verdictWord(v amendsv1.Verdict) string {
-	if v == amendsv1.Verdict_VERDICT_APPROVE {
-		return "approve"
-	}
-	return "deny"
+	return f.report(ctx, t, desk, decisionSent{SignedDecision: d, messageID: relayed.MessageID, version: shown.Version})
 }
 
 // proposal is an action as computed here, from the record.
@@ -172,34 +166,4 @@ func (f *signFlags) confirm(t *terminal, p proposal, shown deskapi.Action, text 
 		return nil
 	}
 	return errors.New("you said no")
-}
-
-const handInTries = 4
-
-// handIn sends a decision, and the same one again while the console cannot
-// take it.
-func handIn(ctx context.Context, desk *deskclient.Console, d *amendsv1.SignedDecision) (deskapi.Relayed, error) {
-	pause := 200 * time.Millisecond
-	for try := 1; ; try++ {
-		relayed, err := desk.Decide(ctx, d)
-		if err == nil {
-			return relayed, nil
-		}
-		if p, ok := errors.AsType[*deskapi.Problem](err); ok {
-			if p.RetryAfter == 0 {
-				return relayed, err
-			}
-			pause = min(p.RetryAfter, 2*time.Second)
-		}
-		if try == handInTries {
-			return relayed, err
-		}
-		wait := time.NewTimer(pause)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
-			return relayed, ctx.Err()
-		}
-	}
 }

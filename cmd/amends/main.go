@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/display"
 )
 
 // Exit codes.
@@ -51,10 +53,8 @@ func main() {
 	os.Exit(code)
 }
 
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+// isTerminal tells a terminal from other devices, such as /dev/null.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // exit is how the parser asks for the end, after --help for instance.
 type exit int
@@ -79,11 +79,11 @@ func run(ctx context.Context, args []string, t *terminal) (code int) {
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(t.err, "amends: %v\n", err)
+		t.fail(err, machineReadable(args))
 		return exitUsage
 	}
 	if err := parsed.Run(); err != nil {
-		t.fail(err, machineReadable(parsed))
+		t.fail(err, machineReadable(args))
 		return exitFailed
 	}
 	return exitDone
@@ -94,11 +94,15 @@ type output struct {
 	JSON bool `name:"json" help:"Write JSON to standard output, and errors as JSON to standard error."`
 }
 
-func machineReadable(parsed *kong.Context) bool {
-	for _, f := range parsed.Flags() {
-		if f.Name == "json" {
-			on, ok := f.Target.Interface().(bool)
-			return ok && on
+// machineReadable looks for the flag in the arguments themselves: those that
+// are not understood have to be answered too.
+func machineReadable(args []string) bool {
+	for _, a := range args {
+		switch a {
+		case "--":
+			return false
+		case "--json", "--json=true":
+			return true
 		}
 	}
 	return false
@@ -107,7 +111,7 @@ func machineReadable(parsed *kong.Context) bool {
 // fail says what went wrong.
 func (t *terminal) fail(err error, asJSON bool) {
 	if !asJSON {
-		fmt.Fprintf(t.err, "amends: %v\n", err)
+		fmt.Fprintf(t.err, "amends: %s\n", display.Text(err.Error())) // servers' words are in it
 		return
 	}
 	out := struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +106,46 @@ func TestActionIsShownInItsSignedForm(t *testing.T) {
 	d.commit(t, r)
 	if a := d.ask(t, http.MethodGet, casePath+"/action", "", bearer(acmeToken)); a.status != http.StatusConflict || a.code() != deskapi.CodeNoAction {
 		t.Errorf("without an action: %d %s", a.status, a.body)
+	}
+}
+
+func TestRecordSaysWhatBecameOfDecisions(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	r := record(5)
+	d.commit(t, r)
+	desk, err := deskclient.NewConsole(deskclient.Config{URL: d.url, Token: acmeToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := desk.Record(t.Context(), "acme-in", "req-8472", 5); err != nil || got.Decisions == nil || len(got.Decisions) != 0 {
+		t.Fatalf("before any decision: %+v, %v", got.Decisions, err)
+	}
+	var want []deskapi.Judgement
+	for i, judged := range []struct {
+		state   amendsv1.CaseState
+		refused string
+	}{
+		{amendsv1.CaseState_CASE_STATE_AWAITING_APPROVAL, approval.ReasonSignature},
+		{amendsv1.CaseState_CASE_STATE_REFUND_REQUESTED, ""},
+	} {
+		relayed, err := desk.Decide(t.Context(), signed(t, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := 6 + uint64(i)
+		r.Timeline = append(r.Timeline, &amendsv1.TimelineEntry{Version: version, State: judged.state})
+		r.Handled = append(r.Handled, &amendsv1.HandledInput{Sender: "console", MessageId: relayed.MessageID, Version: version, Refused: judged.refused})
+		want = append(want, deskapi.Judgement{MessageID: relayed.MessageID, Version: version, State: stateName(judged.state), Refused: judged.refused})
+	}
+	// The case has moved on; the judgements say what was.
+	r.Version, r.State = 8, amendsv1.CaseState_CASE_STATE_REFUNDED
+	r.Timeline = append(r.Timeline, &amendsv1.TimelineEntry{Version: 8, State: r.GetState()})
+	r.Handled = append(r.Handled, &amendsv1.HandledInput{Sender: "refund-executor", MessageId: strings.Repeat("1", 36), Version: 8})
+	d.commit(t, r)
+	got, err := desk.Record(t.Context(), "acme-in", "req-8472", 8)
+	if err != nil || !slices.Equal(got.Decisions, want) || got.State != "REFUNDED" {
+		t.Errorf("%+v, %v\nwant %+v", got.Decisions, err, want)
 	}
 }
 

@@ -1,12 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,9 +112,35 @@ func (c *console) showRecord(w http.ResponseWriter, r request) *deskapi.Problem 
 		return c.fault(r, err)
 	}
 	edge.WriteJSON(w, http.StatusOK, deskapi.Record{
-		Tenant: rec.GetTenant(), CaseID: rec.GetCaseId(), Version: rec.GetVersion(), State: stateName(rec.GetState()), Record: body,
+		Tenant: rec.GetTenant(), CaseID: rec.GetCaseId(), Version: rec.GetVersion(), State: stateName(rec.GetState()),
+		Decisions: judgements(rec), Record: body,
 	})
 	return nil
+}
+
+// judgements picks the decisions out of what the case handled; the console
+// sends nothing else to a case.
+func judgements(rec *amendsv1.CaseRecord) []deskapi.Judgement {
+	out := []deskapi.Judgement{}
+	for _, h := range rec.GetHandled() {
+		if h.GetSender() == string(roles.Console) {
+			out = append(out, deskapi.Judgement{
+				MessageID: h.GetMessageId(), Version: h.GetVersion(), State: stateAt(rec, h.GetVersion()), Refused: h.GetRefused(),
+			})
+		}
+	}
+	return out
+}
+
+// stateAt gives the state a version led to; the timeline is in their order.
+func stateAt(rec *amendsv1.CaseRecord, version uint64) string {
+	i, ok := slices.BinarySearchFunc(rec.GetTimeline(), version, func(e *amendsv1.TimelineEntry, v uint64) int {
+		return cmp.Compare(e.GetVersion(), v)
+	})
+	if !ok {
+		return ""
+	}
+	return stateName(rec.GetTimeline()[i].GetState())
 }
 
 // recordJSON names every field that staff see.
