@@ -79,7 +79,7 @@ func (f *signFlags) decide(ctx context.Context, t *terminal, verdict amendsv1.Ve
 		return fmt.Errorf("not signed: %w", err)
 	}
 	d := &amendsv1.SignedDecision{
-		ApprovalId: p.approvalID, Verdict: verdict, Tenant: f.Tenant, CaseId: f.Case, ActionSha256: p.sha256,
+		ApprovalId: approval.IDOf(f.Case, shown.ApprovalsRecorded+1, int(shown.ApproversNeeded), key.ApproverID), Verdict: verdict, Tenant: f.Tenant, CaseId: f.Case, ActionSha256: p.sha256,
 		ApproverId: key.ApproverID, KeyId: key.KeyID,
 		SignedAt: timestamppb.New(t.now()), Expires: action.GetExpires(), Reason: reason,
 	}

@@ -37,7 +37,7 @@ func Approve(ctx context.Context, staff *deskclient.Console, key approval.Key255
 		return "", err
 	}
 	d := &amendsv1.SignedDecision{
-		ApprovalId: shown.NextApprovalID, Verdict: amendsv1.Verdict_VERDICT_APPROVE, Tenant: action.GetTenant(), CaseId: action.GetCaseId(),
+		ApprovalId: approval.IDOf(caseID, shown.ApprovalsRecorded+1, int(shown.ApproversNeeded), key.ApproverID), Verdict: amendsv1.Verdict_VERDICT_APPROVE, Tenant: action.GetTenant(), CaseId: action.GetCaseId(),
 		ActionSha256: sum, SignedAt: timestamppb.New(time.Now()), Expires: action.GetExpires(),
 	}
 	if err := approval.Sign(key, d); err != nil {

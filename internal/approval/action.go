@@ -24,6 +24,15 @@ func ID(caseID string, n int) string {
 	return "apr-" + ident.Suffix(caseID) + "-" + strconv.Itoa(n)
 }
 
+// IDOf names an approver's decision where several are needed: they may sign at
+// the same moment, so the approver is part of the name.
+func IDOf(caseID string, n, needed int, approver string) string {
+	if needed > 1 {
+		return ID(caseID, n) + "-" + approver
+	}
+	return ID(caseID, n)
+}
+
 // ActionText gives the canonical text form of an action record. It refuses a
 // record with a missing, empty or ambiguous field.
 func ActionText(a *amendsv1.ActionRecord) (string, error) {

@@ -76,8 +76,10 @@ type Action struct {
 	Evidence        Evidence        `json:"evidence"`
 	ApproversNeeded uint32          `json:"approvers_needed"`
 	// ApprovalsRecorded counts the signed decisions in the record.
-	ApprovalsRecorded int    `json:"approvals_recorded"`
-	NextApprovalID    string `json:"next_approval_id"`
+	ApprovalsRecorded int `json:"approvals_recorded"`
+	// NextApprovalID is apr-8472-1; where two approvers are needed each adds
+	// the approver's own id to it.
+	NextApprovalID string `json:"next_approval_id"`
 }
 
 // Evidence sums up what an action rests on. CallIDs name the look-ups.
