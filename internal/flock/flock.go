@@ -26,7 +26,7 @@ func Lock(path string) (*os.File, error) {
 
 // Hold locks an open file without waiting.
 func Hold(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor fits
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return fmt.Errorf("%s: %w", f.Name(), ErrHeld)

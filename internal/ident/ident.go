@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -51,15 +50,6 @@ func Derive(at time.Time, parts ...string) string {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // a hash never fails to write
 	}
 	return uuid7(at, h.Sum(nil))
-}
-
-// New gives a fresh message id at a moment, from 16 bytes of entropy.
-func New(at time.Time, entropy io.Reader) (string, error) {
-	var b [16]byte
-	if _, err := io.ReadFull(entropy, b[:]); err != nil {
-		return "", fmt.Errorf("read entropy for a message id: %w", err)
-	}
-	return uuid7(at, b[:]), nil
 }
 
 func uuid7(at time.Time, fill []byte) string {

@@ -67,9 +67,6 @@ func Read(s string) Text {
 // Normalised gives the text that token positions refer to.
 func (t Text) Normalised() string { return t.raw }
 
-// Lower gives the normalised text with ASCII in lower case.
-func (t Text) Lower() string { return t.low }
-
 // lower keeps every byte's position.
 func lower(s string) string {
 	for i := range len(s) {

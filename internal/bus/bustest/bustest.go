@@ -126,9 +126,6 @@ func (b *Broker) URL() string { return b.Server().URL() }
 // Seed is the NKEY seed of a service or identity.
 func (b *Broker) Seed(id roles.Service) []byte { return b.Server().Seed(id) }
 
-// StoreDir is where the broker keeps its files.
-func (b *Broker) StoreDir() string { return b.start.StoreDir }
-
 // Server is the running broker.
 func (b *Broker) Server() *broker.Server {
 	b.tb.Helper()

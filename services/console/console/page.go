@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/casework"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/display"
 	"github.com/amends-dev/amends/internal/edge"
@@ -30,11 +31,21 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"text":  display.Text,
 	"money": money.Format,
 	"time":  pageTime,
+	"next":  nextMoment,
 	"low":   func(prefix string, v interface{ String() string }) string { return enumName(v.String(), prefix) },
 	"state": stateName,
 	"list":  func(s []string) string { return strings.Join(s, ", ") },
 	"style": func() template.CSS { return template.CSS(pageStyle) }, //nolint:gosec // our own file
 }).Parse(pageText))
+
+// nextMoment says when something happens to the case by itself.
+func nextMoment(rec *amendsv1.CaseRecord) string {
+	next, ok := casework.Next(rec)
+	if !ok {
+		return "nothing by itself"
+	}
+	return pageTime(timestamppb.New(next))
+}
 
 // pagePolicy lets the browser load and run nothing but the page's own style.
 var pagePolicy = func() string {
