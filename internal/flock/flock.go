@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,8 +12,8 @@ import (
 // ErrHeld: another process, or another part of this one, holds the lock.
 var ErrHeld = errors.New("in use by another process")
 
-// Lock opens a file, making it when it is not there, and locks it without
-// waiting. Closing the file releases the lock.
+// Lock opens a file, making it when it is not there, and locks it. Closing the
+// file releases the lock.
 func Lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // a file of the caller's own directory
 	if err != nil {
@@ -24,14 +25,25 @@ func Lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Hold locks an open file without waiting.
+const (
+	tries = 20
+	pause = 25 * time.Millisecond
+)
+
+// Hold locks an open file. It waits for half a second at most: a process that
+// is just being started holds copies of its parent's files until it has loaded,
+// and with them, for that moment, a lock that was released.
 func Hold(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	switch {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return fmt.Errorf("%s: %w", f.Name(), ErrHeld)
-	case err != nil:
-		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	for try := 1; ; try++ {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		case try == tries:
+			return fmt.Errorf("%s: %w", f.Name(), ErrHeld)
+		}
+		time.Sleep(pause)
 	}
-	return nil
 }
