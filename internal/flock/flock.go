@@ -44,6 +44,6 @@ func Hold(f *os.File) error {
 		case try == tries:
 			return fmt.Errorf("%s: %w", f.Name(), ErrHeld)
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) //nolint:forbidigo // a lock tells nobody when it is free; bounded by tries
 	}
 }
