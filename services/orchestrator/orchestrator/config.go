@@ -13,7 +13,8 @@ import (
 // Config is the orchestrator's configuration file.
 type Config struct {
 	boot.Common `yaml:",inline"`
-	Payments    Payments `yaml:"payments"`
+	// Payments is where ownership is asked, with a key that can only do that.
+	Payments payments.Access `yaml:"payments"`
 	// ApproverRegistry is the file that lists approvers and their keys.
 	ApproverRegistry string `yaml:"approver_registry"`
 	// PolicyCorpus is the corpus version new cases are pinned to.
@@ -26,26 +27,14 @@ type Config struct {
 	ApprovalExpiry time.Duration `yaml:"approval_expiry"`
 }
 
-// Payments is where ownership is asked, with a key that can only do that.
-type Payments struct {
-	URL     string `yaml:"url"`
-	KeyFile string `yaml:"key_file"`
-}
-
 // Defaults gives the configuration a file is decoded over.
 func Defaults() Config {
-	return Config{Workers: 64, SweepEvery: time.Minute, ApprovalExpiry: casework.DefaultLimits().ApprovalExpiry}
+	return Config{Payments: payments.DefaultAccess(), Workers: 64, SweepEvery: time.Minute, ApprovalExpiry: casework.DefaultLimits().ApprovalExpiry}
 }
 
 // Validate names everything that is missing or out of range.
 func (c Config) Validate() error {
-	var problems []error
-	if _, err := payments.BaseURL(c.Payments.URL); err != nil {
-		problems = append(problems, fmt.Errorf("payments.url: %w", err))
-	}
-	if c.Payments.KeyFile == "" {
-		problems = append(problems, errors.New("payments.key_file: missing"))
-	}
+	problems := []error{c.Payments.Validate()}
 	if c.ApproverRegistry == "" {
 		problems = append(problems, errors.New("approver_registry: missing"))
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/casestore"
 	"github.com/amends-dev/amends/internal/casework"
-	"github.com/amends-dev/amends/internal/payments"
 	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -66,11 +65,7 @@ type Deps struct {
 
 // Run serves until ctx ends; in-flight inputs are finished or given back.
 func Run(ctx context.Context, cfg Config, deps Deps) error {
-	key, err := boot.ReadSecret(cfg.Payments.KeyFile, deps.Log)
-	if err != nil {
-		return err
-	}
-	client, err := payments.New(payments.Config{URL: cfg.Payments.URL, Key: string(key)})
+	client, err := cfg.Payments.Open(deps.Log)
 	if err != nil {
 		return err
 	}

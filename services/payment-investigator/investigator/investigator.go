@@ -3,14 +3,12 @@ package investigator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/payments"
 	"github.com/amends-dev/amends/internal/paymenttools"
@@ -47,13 +45,9 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	key, err := boot.ReadSecret(cfg.Payments.KeyFile, deps.Log)
+	client, err := cfg.Payments.Open(deps.Log)
 	if err != nil {
 		return err
-	}
-	client, err := payments.New(payments.Config{URL: cfg.Payments.URL, Key: string(key), Timeout: cfg.Payments.Timeout})
-	if err != nil {
-		return fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
 	defer client.Close()
 	registry, err := tools.New(roles.Desk(), roles.PaymentInvestigator, deps.Now)

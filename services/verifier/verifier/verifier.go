@@ -3,7 +3,6 @@ package verifier
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/evidence"
 	"github.com/amends-dev/amends/internal/ident"
@@ -47,13 +45,9 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	key, err := boot.ReadSecret(cfg.Payments.KeyFile, deps.Log)
+	client, err := cfg.Payments.Open(deps.Log)
 	if err != nil {
 		return err
-	}
-	client, err := payments.New(payments.Config{URL: cfg.Payments.URL, Key: string(key), Timeout: cfg.Payments.Timeout})
-	if err != nil {
-		return fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
 	defer client.Close()
 	registry, err := tools.New(roles.Desk(), roles.Verifier, deps.Now)
