@@ -122,8 +122,8 @@ var (
 		if e.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
 			s.rec.OutcomeUnknown = false
 			s.rec.Deadlines.Effect = nil
-			s.cancelTasks("effect_settled", amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
 			s.succeed()
+			s.cancelTasks("effect_settled", amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
 		}
 		if s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL {
 			s.succeed() // it asked what became of the action, and has its answer
