@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -48,11 +49,16 @@ type benchResult struct {
 	Concurrency int     `json:"concurrency"`
 }
 
+// Validate refuses a load that is none.
+func (b benchCmd) Validate() error {
+	if b.Cases < 1 || b.Concurrency < 1 || b.Concurrency > 4096 {
+		return errors.New("want at least one case and a concurrency of 1 to 4096")
+	}
+	return nil
+}
+
 // Run measures, and fails unless every case closed with exactly one refund.
 func (b benchCmd) Run(ctx context.Context, c *console) error {
-	if b.Cases < 1 || b.Concurrency < 1 || b.Concurrency > 4096 {
-		return fmt.Errorf("want at least one case and a concurrency of 1 to 4096")
-	}
 	dir, remove, err := allinone.TempDir()
 	if err != nil {
 		return err

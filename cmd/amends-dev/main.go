@@ -40,7 +40,7 @@ var errCheck = errors.New("not as specified")
 
 func main() {
 	tune()
-	os.Exit(run(os.Args[1:]))
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // tune fits the runtime to a process that holds broker, Redis, provider and all
@@ -57,23 +57,23 @@ func tune() {
 }
 
 // run gives the exit code: 0 clean, 1 failed or not as specified, 2 usage.
-func run(args []string) int {
+func run(args []string, out, errs io.Writer) int {
 	var c cli
-	parser, err := kong.New(&c, kong.Name("amends-dev"), kong.Description("The Amends refund desk in one process."), kong.UsageOnError())
+	parser, err := kong.New(&c, kong.Name("amends-dev"), kong.Description("The Amends refund desk in one process."), kong.Writers(out, errs), kong.UsageOnError())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "amends-dev:", err)
+		fmt.Fprintln(errs, "amends-dev:", err)
 		return 1
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "amends-dev:", err)
+		fmt.Fprintln(errs, "amends-dev:", err)
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	if err := parsed.Run(&console{out: os.Stdout, log: logHandler(c.LogLevel)}); err != nil {
-		fmt.Fprintln(os.Stderr, "amends-dev:", err)
+	if err := parsed.Run(&console{out: out, log: logHandler(c.LogLevel)}); err != nil {
+		fmt.Fprintln(errs, "amends-dev:", err)
 		return 1
 	}
 	return 0
