@@ -47,6 +47,9 @@ func (s *step) accept() string {
 	if s.attempt.GetAcceptance() == nil {
 		s.attempt.Acceptance = acc
 	}
+	if e, ok := s.in.Payload.(*amendsv1.TaskError); ok && acc.Eligible && e.GetMessageId() != "" && e.GetMessageId() != s.attempt.GetMessageId() {
+		return "attempt_superseded"
+	}
 	if e, ok := s.in.Payload.(*amendsv1.TaskError); ok && acc.Eligible {
 		s.failure, s.retryable = e.GetReason(), e.GetRetryable()
 	}

@@ -114,21 +114,105 @@ func TestApprovalInTimeDoesNotLoseToItsTimer(t *testing.T) {
 	}
 }
 
-// However long the stop lasts, the case keeps its place and uses nothing up.
+// However long the stop lasts, the case keeps its place and uses nothing up;
+// after days it is with a person, never stuck (LIVE-1).
 func TestLongStopKeepsThePlace(t *testing.T) {
 	t.Parallel()
+	const held = amendsv1.EffectClass_EFFECT_CLASS_HELD
 	w := requested(t)
-	for range 80 {
-		w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_HELD)
+	began := w.now
+	for range 60 {
+		w.executorSays(held)
 	}
-	if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_REFUND_REQUESTED {
-		t.Fatalf("state %s", casework.StateName(w.rec.GetState()))
+	if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_REFUND_REQUESTED || w.now.Sub(began) < 48*time.Hour {
+		t.Fatalf("state %s after %s", casework.StateName(w.rec.GetState()), w.now.Sub(began))
 	}
+	w.replays()
 	w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED)
 	if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_REFUNDED {
 		t.Errorf("after the stop: %s", casework.StateName(w.rec.GetState()))
 	}
+
+	w = requested(t)
+	for n := 0; w.rec.GetState() == amendsv1.CaseState_CASE_STATE_REFUND_REQUESTED || w.rec.GetState() == amendsv1.CaseState_CASE_STATE_RECONCILING; n++ {
+		if n > 400 {
+			t.Fatal("the stop never ends for this case")
+		}
+		if _, ok := w.task(amendsv1.Slice_SLICE_EXECUTE); !ok {
+			w.due()
+			continue
+		}
+		w.executorSays(held)
+	}
+	if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
+		t.Errorf("state %s", casework.StateName(w.rec.GetState()))
+	}
+}
+
+// An acknowledgement counts from an attempt that was held before, too.
+func TestHeldAttemptCanStillBeAcknowledged(t *testing.T) {
+	t.Parallel()
+	w := requested(t)
+	task := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+	answer := w.effect(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, task.Payload.GetExecute().GetAction())
+	w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_HELD)
+	ack := w.reply(task, answer)
+	w.apply(ack)
+	w.want("REFUNDED", 8)
+}
+
+// Any number of withdrawals asks the executor once, and jams nothing.
+func TestManyCancels(t *testing.T) {
+	t.Parallel()
+	w := requested(t)
+	for range 40 {
+		w.cancelAs("cust_5519")
+	}
+	if n := len(w.rec.GetTasks()); n > 6 {
+		t.Errorf("%d tasks", n)
+	}
+	w.due()
+	exec := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+	w.apply(w.reply(exec, w.work(exec)))
+	if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_REFUNDED {
+		t.Errorf("state %s", casework.StateName(w.rec.GetState()))
+	}
 	w.replays()
+}
+
+// A withdrawal is not forgotten when the executor proves that nothing was done.
+func TestWithdrawalSurvivesOtherAnswers(t *testing.T) {
+	t.Parallel()
+	for name, walk := range map[string]func(*world){
+		"held, then the cancel task fails": func(w *world) {
+			w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_HELD)
+			w.cancelAs("cust_5519")
+			c := w.mustTask(amendsv1.Slice_SLICE_CANCEL)
+			w.apply(w.reply(c, &amendsv1.TaskError{Reason: "deadline_passed", Retryable: true, MessageId: c.Envelope.GetMessageId()}))
+			w.due()
+		},
+		"unknown, then proven undone": func(w *world) {
+			w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN)
+			w.cancelAs("cust_5519")
+			c := w.mustTask(amendsv1.Slice_SLICE_CANCEL)
+			w.apply(w.reply(c, w.effect(amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, nil)))
+			w.due()
+			exec := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+			w.apply(w.reply(exec, w.effect(amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, nil)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := requested(t)
+			walk(w)
+			c := w.mustTask(amendsv1.Slice_SLICE_CANCEL)
+			w.apply(w.reply(c, w.work(c)))
+			if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_CANCELLED {
+				t.Errorf("state %s", casework.StateName(w.rec.GetState()))
+			}
+			w.replays()
+		})
+	}
 }
 
 // Nobody else's words or events move a case (TENANT-1, STATE-2).

@@ -61,7 +61,7 @@ func Decide(prev *amendsv1.CaseRecord, in Input, lim Limits) (*amendsv1.CaseComm
 	}
 	if refusal != "" {
 		if len(s.rec.GetHandled()) >= lim.Inputs-lim.InputReserve {
-			return nil, ErrFull // nor is it for what changes nothing
+			return nil, ErrFull // the reserve is not for what changes nothing
 		}
 		ev, s.refusal = EventRefused, refusal
 	}
@@ -74,7 +74,28 @@ func Decide(prev *amendsv1.CaseRecord, in Input, lim Limits) (*amendsv1.CaseComm
 			return &amendsv1.CaseCommit{FirstVersion: first, Inputs: []*amendsv1.AppliedInput{in.AppliedInput}, Record: s.rec}, nil
 		}
 	}
+	if _, ok := in.Payload.(*amendsv1.TimerDue); ok { // what is still overdue fires again
+		s.finish()
+		return &amendsv1.CaseCommit{FirstVersion: first, Inputs: []*amendsv1.AppliedInput{in.AppliedInput}, Record: s.rec}, nil
+	}
 	return nil, fmt.Errorf("case %s: more than %d versions from one input", s.rec.GetCaseId(), maxSteps)
+}
+
+// full reports whether the case takes the input no more. What comes from
+// outside stops first; then what only a specialist says; an effect, a timer and
+// the news that the case's own refund failed are always taken: they are bounded
+// by the dispatches and end with a person.
+func (s *step) full() bool {
+	n := len(s.rec.GetHandled())
+	switch p := s.in.Payload.(type) {
+	case *amendsv1.TimerDue, *amendsv1.EffectResult:
+		return false
+	case *amendsv1.ProviderEvent:
+		if p.GetKind() == refundFailed && s.ownRefund(p.GetObjectId()) {
+			return false
+		}
+	}
+	return n >= s.lim.Inputs || fromOutside(s.in) && n >= s.lim.Inputs-s.lim.InputReserve
 }
 
 // Handled reports whether the record already holds the input of a sender.
@@ -100,13 +121,10 @@ func begin(prev *amendsv1.CaseRecord, in Input, lim Limits) (*step, error) {
 	if Handled(prev, in.sender(), in.messageID()) {
 		return nil, ErrHandled
 	}
-	if len(prev.GetHandled()) >= lim.Inputs {
+	s.rec = proto.CloneOf(prev)
+	if s.full() {
 		return nil, ErrFull
 	}
-	if _, ok := in.Payload.(*amendsv1.TimerDue); !ok && fromOutside(in) && len(prev.GetHandled()) >= lim.Inputs-lim.InputReserve {
-		return nil, ErrFull // the rest is for what moves the case: results, decisions, timers
-	}
-	s.rec = proto.CloneOf(prev)
 	return s, nil
 }
 
@@ -124,8 +142,12 @@ func open(in Input, m *amendsv1.CaseOpened) *amendsv1.CaseRecord {
 func (s *step) classify() (Event, string, error) {
 	if _, ok := s.in.Payload.(*amendsv1.TimerDue); ok {
 		ev, _ := s.dueEvent()
-		if ev == "" {
+		switch {
+		case ev == "":
 			return "", "", ErrNothingDue
+		case len(s.rec.GetHandled()) >= s.lim.Inputs:
+			s.failure = "inputs_spent"
+			return EventBudgetSpent, "", nil
 		}
 		return ev, "", nil
 	}

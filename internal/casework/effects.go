@@ -199,6 +199,7 @@ var (
 	withdraw    = Effect{"tasks cancelled; reply: nothing was refunded", func(s *step) {
 		s.cancelTasks("cancelled")
 		s.rec.Deadlines = &amendsv1.Deadlines{}
+		s.rec.Custody = nil
 		s.say("withdrawn before anything was refunded")
 		s.startReply(amendsv1.ReplyKind_REPLY_KIND_CANCELLED)
 	}}

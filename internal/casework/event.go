@@ -74,6 +74,9 @@ func NeedsApprover(p proto.Message) (*amendsv1.SignedDecision, bool) {
 	return d, ok
 }
 
+// refundFailed is the kind of a provider event that a refund failed later.
+const refundFailed = "refund.failed"
+
 // event says what an input means for the record, or refuses it with a reason.
 // Results have passed the acceptance check before.
 func (s *step) event() (Event, string) {
@@ -91,7 +94,7 @@ func (s *step) event() (Event, string) {
 	case *amendsv1.CaseCancel:
 		return EventCancel, ""
 	case *amendsv1.ProviderEvent:
-		if m.GetKind() == "refund.failed" && s.ownRefund(m.GetObjectId()) {
+		if m.GetKind() == refundFailed && s.ownRefund(m.GetObjectId()) {
 			return EventRefundFailed, ""
 		}
 		return EventProvider, ""

@@ -60,6 +60,9 @@ var (
 	}}
 )
 
+// maxAttempts is what a task can hold.
+const maxAttempts = 96
+
 // Guards of approval and effect.
 var (
 	enoughApprovers = Guard{"valid, approvers enough", func(s *step) bool {
@@ -83,10 +86,10 @@ var (
 		return len(a) > 0 && a[len(a)-1] == s.attempt
 	}}
 	dispatchesLeft = Guard{"dispatches left", func(s *step) bool {
-		return len(s.task.GetAttempts()) < s.lim.EffectDispatches
+		return asked(s.task) < s.lim.EffectDispatches && len(s.task.GetAttempts()) < maxAttempts
 	}}
 	dispatchesEverLeft = Guard{"reconciliation tries left", func(s *step) bool {
-		return len(s.task.GetAttempts()) < 3*s.lim.EffectDispatches
+		return asked(s.task) < 3*s.lim.EffectDispatches && len(s.task.GetAttempts()) < maxAttempts
 	}}
 )
 

@@ -14,9 +14,26 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// heldRetry is how long the desk waits before it asks again while the stop
-// switch is set.
-const heldRetry = 5 * time.Minute
+// While the stop switch is set the desk asks again after heldRetry, then after
+// twice as long, up to heldRetryMax.
+const (
+	heldRetry    = 5 * time.Minute
+	heldRetryMax = time.Hour
+)
+
+// reasonHeld marks an attempt that met the stop switch: it used nothing up.
+const reasonHeld = "held"
+
+// asked counts the attempts of a task that were not held.
+func asked(n *amendsv1.TaskNode) int {
+	count := 0
+	for _, a := range n.GetAttempts() {
+		if a.GetReason() != reasonHeld {
+			count++
+		}
+	}
+	return count
+}
 
 func actionRefund(caseID string, d entitlement.Due) *amendsv1.ActionRefund {
 	return &amendsv1.ActionRefund{PaymentId: d.PaymentID, Amount: d.Amount, Kind: entitlement.KindDuplicate, IdempotencyKey: approval.Key(caseID, d.PaymentID)}
@@ -86,28 +103,38 @@ var (
 		s.say("no outcome known; the executor is asked again with the same key")
 	}}
 	askToCancel = Effect{"cancel task", func(s *step) {
-		s.dispatch(amendsv1.Slice_SLICE_CANCEL, "cancel-"+strconv.FormatUint(s.rec.GetCancelRevision(), 10))
+		s.dispatchCancel()
 		s.say("withdrawn while a refund may be under way: the executor's answer decides")
 	}}
 	outcomeUnknown = Effect{"outcome=unknown", func(s *step) {
-		s.rec.OutcomeUnknown = true
+		if s.task.GetSlice() == amendsv1.Slice_SLICE_EXECUTE {
+			s.rec.OutcomeUnknown = true
+		}
 		if s.attempt != nil && s.attempt.GetStatus() == amendsv1.AttemptStatus_ATTEMPT_STATUS_DISPATCHED {
 			s.failure = orDefault(s.failure, "outcome_unknown")
 			s.failAttempt()
 		}
 		if s.rec.GetDeadlines().GetEffect() == nil {
-			s.rec.Deadlines.Effect = s.after(s.effectWait(len(s.executeTask().GetAttempts())))
+			s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.executeTask())))
 		}
 	}}
-	askAgainLater = Effect{"ask again, same key", func(s *step) {
+	askAgainLater = Effect{"ask again, same key; withdraw instead when that was asked for", func(s *step) {
 		s.endAttempt()
-		s.rec.Deadlines.Effect = s.after(s.effectWait(len(s.executeTask().GetAttempts())))
+		s.rec.OutcomeUnknown = false
+		if s.rec.GetCancelRevision() > 0 {
+			s.dispatchCancel()
+			return
+		}
+		s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.executeTask())))
 	}}
 	waitForResume = Effect{"wait for the stop to be lifted", func(s *step) {
-		s.rec.Deadlines.Effect = s.after(heldRetry)
-		if a := s.task.GetAttempts(); len(a) > 0 && a[len(a)-1] == s.attempt {
-			s.task.Attempts = a[:len(a)-1] // held is no attempt: a long stop uses none up
+		wait := heldRetry
+		for range len(s.task.GetAttempts()) - asked(s.task) {
+			wait = min(2*wait, heldRetryMax)
 		}
+		s.rec.Deadlines.Effect = s.after(wait)
+		s.endAttempt()
+		s.attempt.Reason = reasonHeld
 		s.say("the emergency stop is set; the case keeps its place")
 	}}
 	reconcileLater = Effect{"person's queue; ask again later, same key", func(s *step) {
@@ -134,6 +161,18 @@ var (
 		s.startReply(amendsv1.ReplyKind_REPLY_KIND_REFUNDED)
 	}}
 )
+
+// dispatchCancel asks the executor to withdraw the action, unless it is being
+// asked already.
+func (s *step) dispatchCancel() {
+	for _, n := range s.rec.GetTasks() {
+		if n.GetSlice() == amendsv1.Slice_SLICE_CANCEL && running(n) != nil {
+			return
+		}
+	}
+	s.rec.Deadlines.Effect = nil
+	s.dispatch(amendsv1.Slice_SLICE_CANCEL, "cancel")
+}
 
 func (s *step) endAttempt() {
 	if s.attempt != nil && s.attempt.GetStatus() == amendsv1.AttemptStatus_ATTEMPT_STATUS_DISPATCHED {

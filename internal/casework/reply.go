@@ -46,6 +46,9 @@ func (s *step) dropReply(reason string) {
 	s.cancelTasks(reason, amendsv1.Slice_SLICE_COMPOSE, amendsv1.Slice_SLICE_VERIFY)
 }
 
+// maxRefundsTold is how many refunds one text names.
+const maxRefundsTold = 12
+
 // facts gives what a reply of a kind may say, from the record alone (TRUTH-1).
 func (s *step) facts(kind amendsv1.ReplyKind) []*amendsv1.Claim {
 	var out []*amendsv1.Claim
@@ -78,7 +81,7 @@ func (s *step) facts(kind amendsv1.ReplyKind) []*amendsv1.Claim {
 	case amendsv1.ReplyKind_REPLY_KIND_CANCELLED:
 		add(is(amendsv1.ClaimKind_CLAIM_KIND_CANCELLED_NOTHING_REFUNDED))
 		for _, r := range s.rec.GetPayment().GetRefunds() { // made before, by others
-			if moving(r.GetStatus()) {
+			if moving(r.GetStatus()) && len(out) <= maxRefundsTold {
 				add(entitlement.RefundClaim(r.GetRefundId(), r.GetAmount(), r.GetStatus()))
 			}
 		}

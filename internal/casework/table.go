@@ -135,6 +135,7 @@ var Table = []Row{
 
 	{"refund.failed_later", []amendsv1.CaseState{refunded, closed}, EventRefundFailed, nil, handoff, effects(handOver)},
 	{"budget.spent", []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, refunded, declined, cancelled}, EventBudgetSpent, nil, handoff, effects(dropFurther, handOver)},
+	{"budget.spent.effect", []amendsv1.CaseState{requested, reconciling}, EventBudgetSpent, nil, handoff, effects(dropFurther, handOver)},
 	{"budget.spent.no_notice", []amendsv1.CaseState{handoff}, EventBudgetSpent, nil, Same, effects(dropFurther, personWrites)},
 
 	{"message.recorded", []amendsv1.CaseState{received, investigating, awaitApproval, requested, reconciling, refunded, declined, cancelled, handoff}, EventMessage, nil, Same, effects(recordMessage)},

@@ -53,7 +53,7 @@ func (s *step) dispatch(slice amendsv1.Slice, name string) bool {
 	number := uint32(len(node.GetAttempts())) + 1 //nolint:gosec // bounded by the limits
 	deadline := s.lim.Deadline
 	if effect {
-		deadline = s.effectWait(int(number))
+		deadline = s.effectWait(asked(node) + 1)
 	}
 	node.Status, node.Reason, node.InputVersion = amendsv1.TaskStatus_TASK_STATUS_RUNNING, "", s.rec.GetVersion()
 	node.Attempts = append(node.Attempts, &amendsv1.Attempt{
@@ -222,7 +222,7 @@ func (s *step) dueEvent() (Event, string) {
 	d := s.rec.GetDeadlines()
 	switch {
 	case passed(d.GetEffect()):
-		s.task, s.attempt = s.executeTask(), nil
+		s.task, s.attempt = s.effectTask(), nil
 		return EventEffectOverdue, ""
 	case passed(late(d.GetApproval())):
 		return EventApprovalExpired, ""
@@ -232,6 +232,17 @@ func (s *step) dueEvent() (Event, string) {
 		return EventCustomerOverdue, ""
 	}
 	return "", ""
+}
+
+// effectTask gives what the executor is asked next: the withdrawal, when there
+// is one and nothing may have begun, else the action itself.
+func (s *step) effectTask() *amendsv1.TaskNode {
+	if s.rec.GetCancelRevision() > 0 && !s.rec.GetOutcomeUnknown() {
+		if n := s.node(TaskID(s.rec.GetCaseId(), "cancel")); n != nil {
+			return n
+		}
+	}
+	return s.executeTask()
 }
 
 // executeTask gives the task that asks for the current action. A cancel task

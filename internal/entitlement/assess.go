@@ -88,7 +88,7 @@ const KindDuplicate = "duplicate_capture"
 
 // What one action and one reply can hold; more is for people.
 const (
-	maxRefunds = 16
+	maxRefunds = 12
 	maxFacts   = 24
 )
 

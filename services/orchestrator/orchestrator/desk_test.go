@@ -259,6 +259,48 @@ func TestOlderViewNeverReplacesANewer(t *testing.T) {
 	}
 }
 
+// A process clock that runs ahead decides nothing: tasks are sent all the same.
+func TestClockAheadDecidesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	o := d.build(nil)
+	o.now = func() time.Time { return time.Now().Add(time.Hour) }
+	if err := o.handle(t.Context(), d.post("req-8472")); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.broker.Count(roles.StreamTasks, "task.>"); n != 2 {
+		t.Errorf("%d tasks were sent, want pay and pol", n)
+	}
+}
+
+// While the payments side is away a post waits; on its last delivery it becomes
+// a case for a person, not a dead letter (LOSS-1). A withdrawal needs nobody.
+func TestOwnerLookupAway(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	o := d.build(nil)
+	o.owners = nobody{}
+	m := d.post("req-8472")
+	if err := o.handle(t.Context(), m); err == nil {
+		t.Fatal("the post was handled without the look-up")
+	}
+	m.Delivered, m.LastDelivery = 5, true
+	if err := o.handle(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	rec := d.load(o, "req-8472")
+	if rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF || rec.GetTriage().GetReason() != "owner_lookup_unavailable" {
+		t.Errorf("the case is %s, %q", rec.GetState(), rec.GetTriage().GetReason())
+	}
+}
+
+// nobody answers no look-up.
+type nobody struct{}
+
+func (nobody) VerifyOwner(context.Context, string, string, string) (bool, error) {
+	return false, errors.New("away")
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	err := Config{Workers: 0}.Validate()

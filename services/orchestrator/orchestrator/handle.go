@@ -38,7 +38,7 @@ func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
 		}
 		if snap.Record != nil && casework.Handled(snap.Record, in.GetEnvelope().GetSender(), in.GetEnvelope().GetMessageId()) {
 			o.metrics.resent.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", "repeat")))
-			return o.send(ctx, snap.Record, casework.Outgoing(snap.Record, o.lim))
+			return o.resend(ctx, snap.Record)
 		}
 		// Again after a lost race: an approval checked against a stale record
 		// would be thrown away.
@@ -100,11 +100,11 @@ func (o *orchestrator) load(ctx context.Context, m *bus.Message, fresh bool) (sn
 func (o *orchestrator) undecided(ctx context.Context, m *bus.Message, rec *amendsv1.CaseRecord, err error) error {
 	switch {
 	case errors.Is(err, casework.ErrHandled):
-		return o.send(ctx, rec, casework.Outgoing(rec, o.lim))
+		return o.resend(ctx, rec)
 	case errors.Is(err, casework.ErrNothingDue):
 		// An early timer is a hint to look: arm the next one.
 		return o.arm(ctx, rec)
-	case errors.Is(err, casework.ErrNoCase) && m.Stream == roles.StreamIntake:
+	case errors.Is(err, casework.ErrNoCase) && m.Stream == roles.StreamIntake && !m.LastDelivery:
 		return bus.Retry(err) // the post that opens it may be on its way; deliveries are bounded
 	case errors.Is(err, casework.ErrNoCase):
 		return bus.Reject("case_unknown", err)

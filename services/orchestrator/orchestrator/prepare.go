@@ -26,7 +26,13 @@ func (o *orchestrator) prepare(ctx context.Context, in *casework.Input, rec *ame
 			return bus.Retry(err)
 		case err != nil:
 			t = triage.Conclude(triage.Read(text.GetText()), nil)
-			t.Outcome, t.Reason = amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, "owner_lookup_unavailable"
+			switch waits := rec == nil || rec.GetState() == amendsv1.CaseState_CASE_STATE_AWAITING_CUSTOMER; {
+			case t.GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_CANCEL: // needs no look-up
+			case waits:
+				t.Outcome, t.Reason = amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, "owner_lookup_unavailable"
+			default:
+				return bus.Retry(err) // no row would bring it to a person: a dead letter does
+			}
 		}
 		in.Triage = t
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -22,11 +23,7 @@ import (
 // is sent again.
 func (o *orchestrator) send(ctx context.Context, rec *amendsv1.CaseRecord, w casework.Wanted) error {
 	pubs := make([]bus.Publication, 0, len(w.Tasks)+2)
-	now := o.now()
 	for _, t := range w.Tasks {
-		if !now.Before(t.Envelope.GetDeadline().AsTime()) {
-			continue // its receiver would only refuse it; the timer starts the next attempt
-		}
 		if err := casework.Admit(rec, t.Payload.GetContract(), t.Envelope.GetSentAt().AsTime(), o.lim); err != nil {
 			return bus.Reject("task_not_admitted", err)
 		}
@@ -67,6 +64,17 @@ func (o *orchestrator) send(ctx context.Context, rec *amendsv1.CaseRecord, w cas
 		}
 	}
 	return nil
+}
+
+// resend sends everything a record wants once more, but for tasks whose
+// deadline has passed by this process's clock: their receivers would refuse
+// them, and the timer starts the next attempt. A task is always sent at least
+// once, so that a clock that is wrong decides nothing.
+func (o *orchestrator) resend(ctx context.Context, rec *amendsv1.CaseRecord) error {
+	w := casework.Outgoing(rec, o.lim)
+	now := o.now()
+	w.Tasks = slices.DeleteFunc(w.Tasks, func(t casework.Task) bool { return !now.Before(t.Envelope.GetDeadline().AsTime()) })
+	return o.send(ctx, rec, w)
 }
 
 func retry(err error) error {

@@ -69,57 +69,76 @@ func (o *orchestrator) sweep(ctx context.Context) error {
 	})
 	tick := time.NewTicker(o.cfg.SweepEvery)
 	defer tick.Stop()
+	again := time.NewTimer(0)
+	defer again.Stop()
+	<-again.C
+	rewound := false
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-			if err = s.resend(ctx); err != nil && ctx.Err() == nil {
-				// Until it has succeeded once more, it is still to be done.
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(walkIdle):
-				}
-			}
+			rewound = false
+			rewound, err = s.goOn(ctx, rewound)
+		case <-again.C:
+			rewound, err = s.goOn(ctx, rewound)
 		case <-tick.C:
-			err = s.overdue(ctx, time.Now())
+			if err := s.overdue(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				o.log.WarnContext(ctx, "looking for overdue cases failed; it is done again", slog.String("error", err.Error()))
+			}
+			continue
 		}
 		if err != nil && ctx.Err() == nil {
-			o.log.WarnContext(ctx, "sweep failed; it is tried again", slog.String("error", err.Error()))
+			o.log.WarnContext(ctx, "sending again what may be lost is not done yet; it goes on", slog.String("error", err.Error()))
+			again.Reset(walkIdle)
 		}
 	}
 }
 
-// resend walks every commit and sends Outgoing for each case that is open, or
-// changed so lately that an unsynced message may be missing.
-func (s *sweeper) resend(ctx context.Context) error {
+// goOn begins the walk anew, forgetting what the sweeper holds, unless that is
+// done; then it walks on.
+func (s *sweeper) goOn(ctx context.Context, rewound bool) (bool, error) {
+	if rewound {
+		return true, s.resendAll(ctx, false)
+	}
 	if err := s.conn.ResetConsumer(ctx, roles.ConsumerSweep, 1); err != nil {
-		return fmt.Errorf("rewind the sweep: %w", err)
+		return false, fmt.Errorf("rewind the sweep: %w", err)
 	}
 	s.mu.Lock()
 	clear(s.cases)
 	s.mu.Unlock()
-	caughtUp, err := s.walk(ctx)
+	return true, s.resendAll(ctx, true)
+}
+
+// resendAll walks on through the commits and sends again for each case it holds
+// that is open, or changed so lately that an unsynced message may be missing.
+// It is done when it has seen the newest commit, or when other replicas have
+// taken all the rest.
+func (s *sweeper) resendAll(ctx context.Context, first bool) error {
+	seen, caughtUp, err := s.walk(ctx)
 	if err != nil {
 		return err
 	}
-	if !caughtUp {
-		if _, err := s.conn.NextAfter(ctx, roles.StreamCases, subject.Case("*", "*"), 0); !errors.Is(err, bus.ErrNotFound) {
-			return fmt.Errorf("the walk did not reach the newest commit: %w", err)
+	err = s.look(ctx, "restart", func(c openCase) bool { return c.open || s.last.Sub(c.updated) <= 3*unsynced })
+	switch {
+	case err != nil:
+		return err
+	case caughtUp, seen == 0 && !first:
+		return nil
+	case seen == 0:
+		_, err := s.conn.NextAfter(ctx, roles.StreamCases, subject.Case("*", "*"), 0)
+		if errors.Is(err, bus.ErrNotFound) {
+			return nil // there are no cases
 		}
 	}
-	return s.look(ctx, "restart", func(c openCase) bool { return c.open || s.last.Sub(c.updated) <= 3*unsynced })
+	return errors.New("the walk has not reached the newest commit")
 }
 
 // overdue takes in the commits since the last walk and wakes every case whose
 // deadline has passed for longer than its timer may take.
 func (s *sweeper) overdue(ctx context.Context, now time.Time) error {
-	if _, err := s.walk(ctx); err != nil {
+	if _, _, err := s.walk(ctx); err != nil {
 		return err
 	}
 	return s.look(ctx, "overdue", func(c openCase) bool { return c.open && !c.next.IsZero() && now.Sub(c.next) > grace })
@@ -127,18 +146,20 @@ func (s *sweeper) overdue(ctx context.Context, now time.Time) error {
 
 // walk takes in commits until it has caught up once: under load there is always
 // one more.
-func (s *sweeper) walk(ctx context.Context) (all bool, err error) {
+func (s *sweeper) walk(ctx context.Context) (seen int64, all bool, err error) {
 	walk, stop := context.WithTimeout(ctx, walkLimit)
 	defer stop()
 	idle := time.AfterFunc(walkIdle, stop)
 	defer idle.Stop()
 	var caughtUp atomic.Bool
+	var count atomic.Int64
 	err = s.conn.ConsumeRaw(walk, roles.ConsumerSweep, func(_ context.Context, m *bus.Raw) error {
 		var c amendsv1.CaseCommit
 		if err := proto.Unmarshal(m.Data, &c); err != nil {
 			return bus.Reject("commit_undecodable", err)
 		}
 		s.note(c.GetRecord(), m.Time)
+		count.Add(1)
 		switch {
 		case m.Pending == 0 && caughtUp.CompareAndSwap(false, true):
 			idle.Reset(walkIdle / 8) // other workers may be busy with the ones before
@@ -147,7 +168,7 @@ func (s *sweeper) walk(ctx context.Context) (all bool, err error) {
 		}
 		return nil
 	}, bus.ConsumeOptions{Workers: 4})
-	return caughtUp.Load(), err
+	return count.Load(), caughtUp.Load(), err
 }
 
 func (s *sweeper) note(rec *amendsv1.CaseRecord, at time.Time) {
@@ -199,5 +220,5 @@ func (s *sweeper) again(ctx context.Context, c openCase, cause string) error {
 	s.cache.put(snap)
 	s.note(snap.Record, snap.Record.GetUpdatedAt().AsTime())
 	s.metrics.resent.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", cause)))
-	return s.send(ctx, snap.Record, casework.Outgoing(snap.Record, s.lim))
+	return s.orchestrator.resend(ctx, snap.Record)
 }
