@@ -89,6 +89,7 @@ func TestEndings(t *testing.T) {
 		{"M26 outside the window", newBook("9026", 200000, "INR", 32, 200000, 200000), twice, "VERIFIED_CLOSED", "explain", nil, []string{"30 days"}},
 		{"M27 zero-decimal currency", newBook("9027", 50000, "JPY", 2, 50000, 50000), twice, "VERIFIED_CLOSED", "refunded", []int{1}, []string{"¥50,000"}},
 		{"M28 zero amounts", newBook("9028", 0, "INR", 2, 0, 0), twice, "VERIFIED_CLOSED", "explain", nil, nil},
+		{"card number in the message", newBook("9030", 99999, "INR", 2, 99999, 99999), "Order %s was charged twice on my card 4111 1111 1111 1111, OTP 493021", "VERIFIED_CLOSED", "refunded", []int{1}, []string{"card"}},
 		{"open dispute", newBook("9029", 200000, "INR", 2, 200000, 200000).disputed(0), twice, "HUMAN_HANDOFF", "handoff", nil, nil},
 	}
 	for i := range cases {
@@ -119,11 +120,12 @@ func TestEndings(t *testing.T) {
 				t.Errorf("%s: the reply does not say %q: %s", c.name, words, v.Replies[0].Text)
 			}
 		}
-		if strings.Contains(v.Replies[0].Text, "pay_") || strings.Contains(v.Replies[0].Text, "4417") {
+		if strings.Contains(v.Replies[0].Text, "1111") || strings.Contains(v.Replies[0].Text, "pay_") || strings.Contains(v.Replies[0].Text, "4417") {
 			t.Errorf("%s: the reply shows a payment identifier: %s", c.name, v.Replies[0].Text)
 		}
 		return nil
 	})
+	w.nothingStored("4111 1111 1111 1111", "493021")
 	made := w.refunds()
 	for _, c := range cases {
 		for _, old := range c.book.Refunds {

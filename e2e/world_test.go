@@ -258,3 +258,17 @@ func (w *world) noDeadLetters() {
 		w.t.Errorf("dead letter of %s: %s: %s (%s)", d.GetService(), d.GetReason(), d.GetError(), strings.TrimSpace(d.GetOriginal().GetSubject()))
 	})
 }
+
+// nothingStored checks that no stream holds any of these texts.
+func (w *world) nothingStored(secrets ...string) {
+	w.t.Helper()
+	for _, stream := range roles.Desk().Streams {
+		w.read(stream.Name, func(m jetstream.Msg) {
+			for _, secret := range secrets {
+				if strings.Contains(string(m.Data()), secret) {
+					w.t.Errorf("%s holds %q on %s", stream.Name, secret, m.Subject())
+				}
+			}
+		})
+	}
+}

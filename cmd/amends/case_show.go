@@ -8,32 +8,21 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/deskapi"
-	"github.com/amends-dev/amends/internal/deskclient"
 	"github.com/amends-dev/amends/internal/display"
-	"github.com/amends-dev/amends/internal/ident"
 )
 
 // caseShowCmd is `amends case show`.
 type caseShowCmd struct {
-	Case string `arg:"" help:"Case id."`
+	caseArg
 	gatewayFlags
 }
 
 // AfterApply checks what was said.
-func (c *caseShowCmd) AfterApply() error {
-	if err := ident.Tokens("case", c.Case); err != nil {
-		return err
-	}
-	return c.gatewayFlags.AfterApply()
-}
+func (c *caseShowCmd) AfterApply() error { return checkAll(&c.caseArg, &c.gatewayFlags) }
 
 // Run shows the case.
 func (c *caseShowCmd) Run(ctx context.Context, t *terminal) error {
-	token, err := readToken(c.TokenFile)
-	if err != nil {
-		return err
-	}
-	desk, err := deskclient.NewGateway(deskclient.Config{URL: c.Gateway, Token: token})
+	desk, err := c.desk()
 	if err != nil {
 		return err
 	}
@@ -54,13 +43,26 @@ func showView(w io.Writer, v deskapi.View) {
 		fmt.Fprintf(w, "  order %s", display.Line(v.OrderID))
 	}
 	fmt.Fprintln(w)
+	showSince(w, v, 0)
+	showNext(w, v)
+}
+
+// showSince shows the versions after one and the replies they sent.
+func showSince(w io.Writer, v deskapi.View, seen uint64) {
 	for _, e := range v.Timeline {
-		fmt.Fprintf(w, "  v%-3d %-20s  %s\n", e.Version, clock("", e.At), display.Line(e.State))
+		if e.Version > seen {
+			fmt.Fprintf(w, "  v%-3d %-20s  %s\n", e.Version, clock("", e.At), display.Line(e.State))
+		}
 	}
 	for _, r := range v.Replies {
-		fmt.Fprintf(w, "reply of v%d (%s)%s:\n", r.Version, display.Line(r.Kind), clock(", ", r.SentAt))
-		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(display.Text(r.Text), "\n", "\n  "))
+		if r.Version > seen {
+			fmt.Fprintf(w, "reply of v%d (%s)%s:\n", r.Version, display.Line(r.Kind), clock(", ", r.SentAt))
+			fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(display.Text(r.Text), "\n", "\n  "))
+		}
 	}
+}
+
+func showNext(w io.Writer, v deskapi.View) {
 	if v.Next != "" {
 		fmt.Fprintf(w, "next: %s%s\n", display.Line(v.Next), clock(" ", v.NextAt))
 	}

@@ -15,6 +15,9 @@ func TestUsage(t *testing.T) {
 	token := filepath.Join(dir, "token")
 	out := filepath.Join(dir, "new.key")
 	show := func(more ...string) []string { return append([]string{"case", "show", "--token-file", token}, more...) }
+	on := func(verb string, more ...string) []string {
+		return append([]string{"case", verb, "--token-file", token}, more...)
+	}
 	decide := func(more ...string) []string { return decideArgs("approve", dir, "http://127.0.0.1:1", more...) }
 	for name, c := range map[string]struct {
 		args []string
@@ -27,6 +30,14 @@ func TestUsage(t *testing.T) {
 		"case":            {show("../x"), "case: not a valid identifier"},
 		"empty case":      {show(""), "case: not a valid identifier"},
 		"customer":        {show("req-1", "--customer", "a b"), "--customer: not a valid identifier"},
+		"followed case":   {on("follow", "req.1"), "case: not a valid identifier"},
+		"messaged case":   {on("message", "req.1", "m"), "case: not a valid identifier"},
+		"cancelled case":  {on("cancel", "req.1"), "case: not a valid identifier"},
+		"no message":      {on("message", "req-1"), "expected \"<message>\""},
+		"named case":      {on("post", "m", "--case-id", "8472.>"), "--case-id: not a valid identifier"},
+		"spaced key":      {on("post", "m", "--key", "a b"), "--key: want"},
+		"long key":        {on("message", "req-1", "m", "--key", strings.Repeat("k", 129)), "--key: want"},
+		"cancel's key":    {on("cancel", "req-1", "--key", "ké"), "--key: want"},
 		"gateway":         {show("req-1", "--gateway", "127.0.0.1:8080"), "--gateway: address"},
 		"decided case":    {[]string{"approve", "req.1", "--tenant", "acme-in", "--key", "k", "--token-file", token}, "case: not a valid identifier"},
 		"tenant":          {decide("--tenant", "acme.*"), "--tenant: not a valid identifier"},

@@ -19,6 +19,12 @@ func CasePath(caseID string) string { return CasesPath + "/" + caseID }
 // EventsPath is where one case is followed.
 func EventsPath(caseID string) string { return CasePath(caseID) + "/events" }
 
+// MessagesPath is where later messages of a case's customer are posted.
+func MessagesPath(caseID string) string { return CasePath(caseID) + "/messages" }
+
+// CancelPath is where a customer withdraws a case.
+func CancelPath(caseID string) string { return CasePath(caseID) + "/cancel" }
+
 // Post is the body of a new case.
 type Post struct {
 	Message string `json:"message"`
@@ -35,10 +41,27 @@ type Accepted struct {
 	Links Links  `json:"links"`
 }
 
+// Message is the body of a later message.
+type Message struct {
+	Message string `json:"message"`
+}
+
+// AcceptedMessage answers a message or a cancel. Every retry has the same id.
+type AcceptedMessage struct {
+	CaseID    string `json:"case_id"`
+	MessageID string `json:"message_id"`
+	Links     Links  `json:"links"`
+}
+
 // Links are paths on the gateway.
 type Links struct {
 	Self   string `json:"self"`
 	Events string `json:"events"`
+}
+
+// LinksOf gives the links of a case.
+func LinksOf(caseID string) Links {
+	return Links{Self: CasePath(caseID), Events: EventsPath(caseID)}
 }
 
 // View is what a customer may see of a case at one version.

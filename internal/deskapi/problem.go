@@ -33,6 +33,7 @@ const (
 	CodeKeyInvalid        Code = "idempotency_key_invalid"
 	CodeKeyReused         Code = "idempotency_key_reused"
 	CodeCaseIDNotAllowed  Code = "case_id_not_allowed"
+	CodeCaseClosed        Code = "case_closed"
 	CodeNotConfirmed      Code = "not_confirmed"
 	CodeNoAction          Code = "no_action"
 	CodeVersionNotReached Code = "version_not_reached"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -44,6 +45,27 @@ func TestPostSendsWhatThePostSays(t *testing.T) {
 	got, err := g.Post(t.Context(), deskclient.Post{Key: "k", Message: "m", CaseID: "req-1", Customer: "cust_1"})
 	if err != nil || got.CaseID != "req-1" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestMessageAndCancelSendWhatTheySay(t *testing.T) {
+	t.Parallel()
+	var bodies []string
+	g := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != "k" || r.Header.Get("X-Customer-Id") != "cust_1" {
+			t.Errorf("%s %s %v %v", r.Method, r.URL, r.Header, err)
+		}
+		bodies = append(bodies, r.URL.Path+" "+string(body))
+		edge.WriteJSON(w, http.StatusAccepted, deskapi.AcceptedMessage{CaseID: "req-1", MessageID: "m-1", Links: deskapi.LinksOf("req-1")})
+	})
+	said, err1 := g.Message(t.Context(), deskclient.Message{Key: "k", CaseID: "req-1", Message: "m", Customer: "cust_1"})
+	withdrawn, err2 := g.Cancel(t.Context(), deskclient.Cancel{Key: "k", CaseID: "req-1", Customer: "cust_1"})
+	if err1 != nil || err2 != nil || said != withdrawn || said.MessageID != "m-1" || said.Links.Events != "/v1/cases/req-1/events" {
+		t.Errorf("%+v %v, %+v %v", said, err1, withdrawn, err2)
+	}
+	if want := []string{`/v1/cases/req-1/messages {"message":"m"}`, "/v1/cases/req-1/cancel "}; !slices.Equal(bodies, want) {
+		t.Errorf("sent %q, want %q", bodies, want)
 	}
 }
 

@@ -44,6 +44,45 @@ func (g *Gateway) Post(ctx context.Context, p Post) (deskapi.Accepted, error) {
 	return out, err
 }
 
+// Message is a later message on a case.
+type Message struct {
+	// Key is the Idempotency-Key; a retry repeats it.
+	Key     string
+	CaseID  string
+	Message string
+	// Customer names the customer, where the channel may; else empty.
+	Customer string
+}
+
+// Message adds a message to a case.
+func (g *Gateway) Message(ctx context.Context, m Message) (deskapi.AcceptedMessage, error) {
+	var out deskapi.AcceptedMessage
+	body, err := json.Marshal(deskapi.Message{Message: m.Message})
+	if err != nil {
+		return out, fmt.Errorf("encode a message: %w", err)
+	}
+	header := map[string]string{deskapi.HeaderIdempotencyKey: m.Key, deskapi.HeaderCustomer: m.Customer}
+	err = g.api.call(ctx, http.MethodPost, deskapi.MessagesPath(m.CaseID), header, body, &out)
+	return out, err
+}
+
+// Cancel is a customer's withdrawal of a case.
+type Cancel struct {
+	// Key is the Idempotency-Key; a retry repeats it.
+	Key    string
+	CaseID string
+	// Customer names the customer, where the channel may; else empty.
+	Customer string
+}
+
+// Cancel withdraws a case. Whether that came in time, the case will show.
+func (g *Gateway) Cancel(ctx context.Context, c Cancel) (deskapi.AcceptedMessage, error) {
+	var out deskapi.AcceptedMessage
+	header := map[string]string{deskapi.HeaderIdempotencyKey: c.Key, deskapi.HeaderCustomer: c.Customer}
+	err := g.api.call(ctx, http.MethodPost, deskapi.CancelPath(c.CaseID), header, nil, &out)
+	return out, err
+}
+
 // View gives a case as its customer sees it. customer is empty unless the
 // channel names customers.
 func (g *Gateway) View(ctx context.Context, caseID, customer string) (deskapi.View, error) {

@@ -28,7 +28,8 @@ type Redis struct {
 
 // Limits bound what is taken on.
 type Limits struct {
-	// Posts and Reads apply to each tenant's channel, over all gateways.
+	// Posts and Reads apply to each tenant's channel, over all gateways;
+	// messages and cancels count as posts.
 	Posts Rate `yaml:"posts"`
 	Reads Rate `yaml:"reads"`
 	// InFlight bounds the requests and Streams the followers of this process.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/masking"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
 const (
@@ -24,9 +26,12 @@ const (
 	maxKey = 128
 )
 
-// post is a decoded body.
+// post is the decoded body of a new case or of a message.
 type post struct {
+	// message is masked: card numbers, codes and accounts go no further than
+	// here. flags say what was found.
 	message string
+	flags   []amendsv1.TextFlag
 	// caseID is set when the caller named the case.
 	caseID string
 	// sha256 is the hash of the body's bytes: what another body is told by.
@@ -58,72 +63,109 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *deskapi.Problem)
 	return buf.Bytes(), nil
 }
 
-// decodePost reads a body strictly: one JSON object in valid UTF-8 whose
-// members are known strings, each at most once, and nothing after it.
+// decodePost reads the body of a new case.
 func decodePost(body []byte) (post, *deskapi.Problem) {
-	if !utf8.Valid(body) {
-		return post{}, invalid("the body is not UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return post{}, invalid("the body is not a JSON object")
-	}
 	var message, caseID *string
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return post{}, invalid("the body is not valid JSON")
-		}
-		var member **string
-		switch name {
-		case "message":
-			member = &message
-		case "case_id":
-			member = &caseID
-		default:
-			return post{}, invalid("a member is not known; want message")
-		}
-		value, err := dec.Token()
-		if err != nil {
-			return post{}, invalid("the body is not valid JSON")
-		}
-		text, ok := value.(string)
-		switch {
-		case !ok:
-			return post{}, invalid("a member is not a string")
-		case *member != nil:
-			return post{}, invalid("a member is given twice")
-		}
-		*member = &text
+	if problem := decodeObject(body, map[string]**string{"message": &message, "case_id": &caseID}); problem != nil {
+		return post{}, problem
 	}
-	if _, err := dec.Token(); err != nil { // the closing brace
-		return post{}, invalid("the body is not valid JSON")
+	p, problem := checkMessage(body, message)
+	switch {
+	case problem != nil:
+		return post{}, problem
+	case caseID == nil:
+		return p, nil
+	case ident.Token(*caseID) != nil:
+		return post{}, invalid("case_id is not a valid identifier")
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return post{}, invalid("something follows the JSON object")
+	p.caseID = *caseID
+	return p, nil
+}
+
+// decodeMessage reads the body of a message on a case.
+func decodeMessage(body []byte) (post, *deskapi.Problem) {
+	var message *string
+	if problem := decodeObject(body, map[string]**string{"message": &message}); problem != nil {
+		return post{}, problem
 	}
+	return checkMessage(body, message)
+}
+
+// decodeCancel reads the body of a withdrawal, which says nothing: no bytes, or
+// an object without members.
+func decodeCancel(body []byte) *deskapi.Problem {
+	if len(body) == 0 {
+		return nil
+	}
+	return decodeObject(body, nil)
+}
+
+func checkMessage(body []byte, message *string) (post, *deskapi.Problem) {
 	switch {
 	case message == nil || strings.TrimSpace(*message) == "":
 		return post{}, invalid("message is missing")
 	case len(*message) > maxMessage:
 		return post{}, tooLarge
-	case caseID != nil && ident.Token(*caseID) != nil:
-		return post{}, invalid("case_id is not a valid identifier")
+	}
+	text, flags := masking.Text(*message)
+	switch {
+	case strings.TrimSpace(text) == "":
+		return post{}, invalid("message is missing")
+	case len(text) > maxMessage:
+		return post{}, tooLarge
 	}
 	sum := sha256.Sum256(body)
-	p := post{message: *message, sha256: hex.EncodeToString(sum[:])}
-	if caseID != nil {
-		p.caseID = *caseID
-	}
-	return p, nil
+	return post{message: text, flags: flags, sha256: hex.EncodeToString(sum[:])}, nil
 }
 
-// idempotencyKey gives the key of a post: 1 to 128 visible ASCII characters.
+// decodeObject reads a body strictly: one JSON object in valid UTF-8 whose
+// members are known strings, each at most once, and nothing after it.
+func decodeObject(body []byte, members map[string]**string) *deskapi.Problem {
+	if !utf8.Valid(body) {
+		return invalid("the body is not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return invalid("the body is not a JSON object")
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return invalid("the body is not valid JSON")
+		}
+		text, ok := name.(string)
+		member := members[text]
+		if !ok || member == nil {
+			return invalid("a member is not known")
+		}
+		value, err := dec.Token()
+		if err != nil {
+			return invalid("the body is not valid JSON")
+		}
+		text, ok = value.(string)
+		switch {
+		case !ok:
+			return invalid("a member is not a string")
+		case *member != nil:
+			return invalid("a member is given twice")
+		}
+		*member = &text
+	}
+	if _, err := dec.Token(); err != nil { // the closing brace
+		return invalid("the body is not valid JSON")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return invalid("something follows the JSON object")
+	}
+	return nil
+}
+
+// idempotencyKey gives the key of a request: 1 to 128 visible ASCII characters.
 func idempotencyKey(r *http.Request) (string, *deskapi.Problem) {
 	values := r.Header.Values(deskapi.HeaderIdempotencyKey)
 	switch {
 	case len(values) == 0 || values[0] == "":
-		return "", deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeKeyMissing, "send an Idempotency-Key; a retry of the same post repeats it")
+		return "", deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeKeyMissing, "send an Idempotency-Key; a retry of the same request repeats it")
 	case len(values) > 1 || len(values[0]) > maxKey || strings.ContainsFunc(values[0], func(c rune) bool { return c < '!' || c > '~' }):
 		return "", deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeKeyInvalid, "an Idempotency-Key has 1 to 128 visible ASCII characters")
 	}

@@ -2,11 +2,15 @@ package gateway
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/masking"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
 func FuzzDecodePost(f *testing.F) {
@@ -32,8 +36,36 @@ func FuzzDecodePost(f *testing.F) {
 		}
 		// What was read is what any other reader of JSON reads.
 		var other deskapi.Post
-		if err := json.Unmarshal(body, &other); err != nil || other.Message != p.message || other.CaseID != p.caseID {
+		if err := json.Unmarshal(body, &other); err != nil || masked(other.Message) != p.message || other.CaseID != p.caseID {
 			t.Fatalf("read %q and %q; encoding/json has %+v, %v", p.message, p.caseID, other, err)
 		}
+		// A message is a post that names no case, and a cancel is neither.
+		if m, problem := decodeMessage(body); p.caseID == "" && (problem != nil || !reflect.DeepEqual(m, p)) {
+			t.Fatalf("a message is read as %+v, %v; a post as %+v", m, problem, p)
+		}
+		if decodeCancel(body) == nil {
+			t.Fatal("a post is read as a cancel")
+		}
 	})
+}
+
+func masked(text string) string {
+	out, _ := masking.Text(text)
+	return out
+}
+
+// What a customer should never have written is masked before anything is
+// stored, and flagged so that the reply can warn.
+func TestMessagesAreMasked(t *testing.T) {
+	t.Parallel()
+	p, problem := decodePost([]byte(`{"message":"Order 8472 charged twice on 4111 1111 1111 1111, OTP 493021"}`))
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	if p.message != "Order 8472 charged twice on [card], OTP [code]" || !slices.Contains(p.untrusted().GetFlags(), amendsv1.TextFlag_TEXT_FLAG_MASKED) {
+		t.Errorf("%q with %v", p.message, p.flags)
+	}
+	if _, problem := decodePost([]byte(`{"message":"\u0007\u0008"}`)); problem == nil {
+		t.Error("a message of nothing but control characters was accepted")
+	}
 }

@@ -1,7 +1,8 @@
 // Package gateway is the HTTP edge for customer channels.
 //
 // Consumes: HTTP requests; stored and republished views (direct get of VIEWS,
-// live.view.*.*). Emits: case.opened on intake.gateway.{tenant}.{case}.
+// live.view.*.*). Emits: case.opened, case.message and case.cancel on
+// intake.gateway.{tenant}.{case}.
 // Grants: those two, and Redis for rate limits. It holds no payment credential
 // and cannot write a case record.
 //
@@ -13,6 +14,10 @@
 //     a repeat. 202 is answered only when the post is stored with exactly this
 //     body for exactly this customer; a key is told apart for as long as INTAKE
 //     keeps posts, and never opens a second case after that.
+//   - A message or cancel is taken only for a case whose view names the caller's
+//     customer, and a retry with its key is the same message: it may be stored
+//     twice and is recorded once. Another body under a used key cannot be told
+//     from a retry here; the record keeps the one it met first.
 //   - A case of another customer or tenant is answered like one that does not
 //     exist: the same bytes, after the same wait.
 //   - A follower never gets an older version after a newer one.

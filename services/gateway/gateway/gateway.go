@@ -146,9 +146,13 @@ func (g *gateway) routes() http.Handler {
 	mux.Handle("POST /v1/cases", g.admit(g.posts, &g.requests, g.openCase))
 	mux.Handle("GET /v1/cases/{id}", g.admit(g.reads, &g.requests, g.showCase))
 	mux.Handle("GET /v1/cases/{id}/events", g.admit(g.reads, &g.streams, g.followCase))
+	mux.Handle("POST /v1/cases/{id}/messages", g.admit(g.posts, &g.requests, g.addMessage))
+	mux.Handle("POST /v1/cases/{id}/cancel", g.admit(g.posts, &g.requests, g.cancelCase))
 	mux.Handle("/v1/cases", edge.MethodNotAllowed("POST"))
 	mux.Handle("/v1/cases/{id}", edge.MethodNotAllowed("GET, HEAD"))
 	mux.Handle("/v1/cases/{id}/events", edge.MethodNotAllowed("GET"))
+	mux.Handle("/v1/cases/{id}/messages", edge.MethodNotAllowed("POST"))
+	mux.Handle("/v1/cases/{id}/cancel", edge.MethodNotAllowed("POST"))
 	mux.Handle("/", edge.NotFound)
 	return mux
 }

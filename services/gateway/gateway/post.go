@@ -3,20 +3,14 @@ package gateway
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/edge"
 	"github.com/amends-dev/amends/internal/envelope"
 	"github.com/amends-dev/amends/internal/ident"
-	"github.com/amends-dev/amends/internal/roles"
-	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -56,32 +50,21 @@ func (g *gateway) openCase(w http.ResponseWriter, r *http.Request, c caller) *de
 	w.Header().Set("Location", deskapi.CasePath(caseID))
 	edge.WriteJSON(w, http.StatusAccepted, deskapi.Accepted{
 		CaseID: caseID, RequestID: caseID, State: "RECEIVED",
-		Links: deskapi.Links{Self: deskapi.CasePath(caseID), Events: deskapi.EventsPath(caseID)},
+		Links: deskapi.LinksOf(caseID),
 	})
 	return nil
 }
 
 // accept stores the post, or finds that it is stored already.
 func (g *gateway) accept(ctx context.Context, c caller, caseID string, p post) *deskapi.Problem {
-	env := &amendsv1.Envelope{
-		MessageId: messageID(c.tenant, caseID), CaseId: caseID, Tenant: c.tenant, RequestId: caseID,
-		Sender: string(roles.Gateway), Recipient: string(roles.Orchestrator), Purpose: "open a case",
-		CustomerId: c.customer, TraceId: trace.SpanContextFromContext(ctx).TraceID().String(),
-		SentAt: timestamppb.New(g.now()),
-	}
+	env := g.envelope(ctx, c, messageID(c.tenant, caseID), "open a case")
+	env.CaseId, env.RequestId = caseID, caseID
 	opened := &amendsv1.CaseOpened{
 		Channel: c.channel.Name, BodySha256: p.sha256, PostedBy: c.credential,
-		Message: &amendsv1.UntrustedText{
-			Text: p.message, Origin: amendsv1.TextOrigin_TEXT_ORIGIN_CUSTOMER,
-			Trust: amendsv1.TextTrust_TEXT_TRUST_UNTRUSTED, InstructionAuthority: amendsv1.InstructionAuthority_INSTRUCTION_AUTHORITY_NONE,
-		},
+		Message: p.untrusted(),
 	}
-	subj := subject.Intake(string(roles.Gateway), c.tenant, caseID)
-	_, err := g.bus.Send(ctx, subj, env, opened, bus.ExpectLast(0))
-	if errors.Is(err, bus.ErrUncertain) && ctx.Err() == nil {
-		// A second try stores nothing twice: it conflicts with the first.
-		_, err = g.bus.Send(ctx, subj, env, opened, bus.ExpectLast(0))
-	}
+	// A second try stores nothing twice: it conflicts with the first.
+	err := g.send(ctx, env, opened, bus.ExpectLast(0))
 	switch {
 	case err == nil:
 		g.metrics.post(ctx, "accepted")
@@ -90,11 +73,7 @@ func (g *gateway) accept(ctx context.Context, c caller, caseID string, p post) *
 		return g.confirm(ctx, c, caseID, p)
 	}
 	g.metrics.post(ctx, "unavailable")
-	g.log.LogAttrs(ctx, slog.LevelWarn, "post not stored", slog.String("tenant", c.tenant), slog.String("case_id", caseID), slog.Any("error", err))
-	if _, rejected := errors.AsType[*envelope.Rejection](err); rejected {
-		return deskapi.NewProblem(http.StatusInternalServerError, deskapi.CodeInternal, "")
-	}
-	return unavailable
+	return g.notStored(ctx, env, err)
 }
 
 // confirm compares a post with the one that was stored under its case id
