@@ -40,21 +40,37 @@ func ActionText(a *amendsv1.ActionRecord) (string, error) {
 		return "", fmt.Errorf("action record: %w", err)
 	}
 	var b strings.Builder
-	b.WriteString("amends-action/1\n")
+	b.WriteString("amends-action/" + actionVersion(a) + "\n")
 	line(&b, "tenant", a.GetTenant())
 	line(&b, "case", a.GetCaseId())
 	line(&b, "case-version", strconv.FormatUint(a.GetCaseVersion(), 10))
 	line(&b, "proposal", strconv.FormatUint(uint64(a.GetProposal()), 10))
+	if a.GetProposedBy() != "" {
+		line(&b, "proposed-by", a.GetProposedBy())
+	}
 	line(&b, "order", a.GetOrderId())
 	for _, r := range a.GetRefunds() {
-		line(&b, "refund", strings.Join([]string{
-			r.GetPaymentId(), r.GetAmount().GetCurrency(), strconv.FormatInt(r.GetAmount().GetMinor(), 10), r.GetKind(), r.GetIdempotencyKey(),
-		}, " "))
+		line(&b, "refund", refundLine(r))
 	}
 	line(&b, "evidence-sha256", a.GetEvidenceSha256())
 	line(&b, "created", stamp(a.GetCreated()))
 	line(&b, "expires", stamp(a.GetExpires()))
 	return b.String(), nil
+}
+
+// actionVersion is the version of the text form: 2 names the custodian who
+// proposed the action, 1 is of actions that follow from the desk's rules.
+func actionVersion(a *amendsv1.ActionRecord) string {
+	if a.GetProposedBy() != "" {
+		return "2"
+	}
+	return "1"
+}
+
+func refundLine(r *amendsv1.ActionRefund) string {
+	return strings.Join([]string{
+		r.GetPaymentId(), r.GetAmount().GetCurrency(), strconv.FormatInt(r.GetAmount().GetMinor(), 10), r.GetKind(), r.GetIdempotencyKey(),
+	}, " ")
 }
 
 // ActionSHA256 gives the lower-case hex hash of the canonical text form.
@@ -87,6 +103,11 @@ func Total(a *amendsv1.ActionRecord) (*amendsv1.Money, error) {
 func checkAction(a *amendsv1.ActionRecord) error {
 	if err := ident.Tokens("tenant", a.GetTenant(), "case", a.GetCaseId(), "order", a.GetOrderId()); err != nil {
 		return err
+	}
+	if a.GetProposedBy() != "" {
+		if err := ident.Tokens("proposed-by", a.GetProposedBy()); err != nil {
+			return err
+		}
 	}
 	switch {
 	case a.GetCaseVersion() == 0:

@@ -27,6 +27,8 @@ const (
 	ReasonLimit           = "limit_exceeded"
 	ReasonTooFew          = "approvers_missing"
 	ReasonDenied          = "approval_is_denial"
+	ReasonOwnProposal     = "own_proposal"
+	ReasonOtherCase       = "case_mismatch"
 )
 
 // Refusal says why a signed decision does not count.
@@ -96,22 +98,17 @@ func Sign(k Key25519, d *amendsv1.SignedDecision) error {
 }
 
 // Check judges one decision against the action it must name, as of a moment:
-// form, approver, key, signature, exact action, expiry, tenant, role, limit.
+// form, approver, key, signature, exact action, expiry, not the proposer's own,
+// tenant, role, limit.
 // A valid denial passes; Sufficient tells approvals from denials.
 func Check(reg *Registry, action *amendsv1.ActionRecord, d *amendsv1.SignedDecision, at time.Time) error {
 	text, err := DecisionText(d)
 	if err != nil {
 		return refuse(ReasonMalformed, "%w", err)
 	}
-	who, key, err := reg.find(d.GetApproverId(), d.GetKeyId())
+	who, err := reg.verify(d.GetApproverId(), d.GetKeyId(), text, d.GetSignature(), at)
 	if err != nil {
 		return err
-	}
-	if !key.validAt(at) {
-		return refuse(ReasonKeyRetired, "key %s is not valid at %s", d.GetKeyId(), at.UTC().Format(time.RFC3339))
-	}
-	if len(d.GetSignature()) != ed25519.SignatureSize || !ed25519.Verify(key.public, []byte(text), d.GetSignature()) {
-		return refuse(ReasonSignature, "signature does not match")
 	}
 	want, err := ActionSHA256(action)
 	if err != nil {
@@ -123,6 +120,9 @@ func Check(reg *Registry, action *amendsv1.ActionRecord, d *amendsv1.SignedDecis
 	}
 	if !at.Before(action.GetExpires().AsTime()) {
 		return refuse(ReasonExpired, "expired at %s", action.GetExpires().AsTime().UTC().Format(time.RFC3339))
+	}
+	if d.GetApproverId() == action.GetProposedBy() {
+		return refuse(ReasonOwnProposal, "%s proposed the action", d.GetApproverId())
 	}
 	return who.may(action)
 }

@@ -18,7 +18,11 @@
 //
 // Every line is always there and no value may be empty or hold a separator, so
 // two different records never give one text. The approval of one action is not
-// the approval of another amount, payment, order or time.
+// the approval of another amount, payment, order or time. An action that
+// a custodian proposed has a line proposed-by after the proposal and is of
+// version 2; its proposer cannot approve it.
+//
+// Custodians sign what they do with a case the same way (CustodyText).
 //
 // The package is pure: no clock, no files, no network. Refusals carry a reason
 // code (Refusal).

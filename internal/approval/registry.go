@@ -136,6 +136,21 @@ func (r *Registry) find(approver, key string) (Approver, PublicKey, error) {
 	return Approver{}, PublicKey{}, refuse(ReasonUnknownApprover, "approver %q", approver)
 }
 
+// verify checks that a text was signed with a valid key of somebody listed.
+func (r *Registry) verify(person, keyID, text string, signature []byte, at time.Time) (Approver, error) {
+	who, key, err := r.find(person, keyID)
+	if err != nil {
+		return Approver{}, err
+	}
+	if !key.validAt(at) {
+		return Approver{}, refuse(ReasonKeyRetired, "key %s is not valid at %s", keyID, at.UTC().Format(time.RFC3339))
+	}
+	if len(signature) != ed25519.SignatureSize || !ed25519.Verify(key.public, []byte(text), signature) {
+		return Approver{}, refuse(ReasonSignature, "signature does not match")
+	}
+	return who, nil
+}
+
 func (k PublicKey) validAt(at time.Time) bool {
 	return !k.Revoked && !at.Before(k.NotBefore) && (k.NotAfter.IsZero() || at.Before(k.NotAfter))
 }

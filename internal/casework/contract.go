@@ -148,7 +148,7 @@ func assignment(rec *amendsv1.CaseRecord, n *amendsv1.TaskNode, a *amendsv1.Atte
 	return out
 }
 
-func first(list []string, n int) []string { return list[:min(len(list), n)] }
+func first[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 
 // approvalsOf gives the decisions recorded for the current action.
 func approvalsOf(rec *amendsv1.CaseRecord) []*amendsv1.SignedDecision {

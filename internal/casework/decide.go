@@ -230,6 +230,10 @@ func (s *step) actor() string {
 		if s.in.GetApprover().GetValid() {
 			return p.GetApproverId() // whoever it names has signed it
 		}
+	case *amendsv1.CustodyDecision:
+		if s.in.GetApprover().GetValid() {
+			return p.GetCustodianId()
+		}
 	case *amendsv1.CaseOpened, *amendsv1.CustomerMessage, *amendsv1.CaseCancel:
 		return s.rec.GetCustomerId()
 	}

@@ -156,50 +156,13 @@ var (
 	}}
 )
 
-// Effects of custody.
-var handOver = Effect{"custody to a person; reply: hand-off notice", func(s *step) {
-	s.takeCustody()
-	s.startReply(amendsv1.ReplyKind_REPLY_KIND_HANDOFF)
-}}
-
-// personWrites hands over without another text: the desk could not produce
-// one that was verified.
-var personWrites = Effect{"a person writes", func(s *step) {
-	s.takeCustody()
-	s.dropReply("person_writes")
-	s.rec.Reply = nil
-}}
-
-func (s *step) takeCustody() {
-	reason := s.custodyReason()
-	s.cancelTasks("handed_over", amendsv1.Slice_SLICE_PAYMENT, amendsv1.Slice_SLICE_POLICY, amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
-	s.rec.Deadlines = &amendsv1.Deadlines{}
-	s.rec.Custody = &amendsv1.Custody{Queue: "handoff", Reason: reason, Since: s.in.GetBrokerTime(), Events: s.rec.GetCustody().GetEvents()}
-	s.say("handed to people: %s", reason)
-}
-
-func (s *step) custodyReason() string {
-	last := orDefault(s.failure, s.finding.Reason)
-	switch p := s.in.Payload.(type) {
-	case *amendsv1.EffectResult:
-		last = orDefault(p.GetReason(), "effect_not_as_approved")
-	case *amendsv1.Verification:
-		last = "reply_not_verified"
-	case *amendsv1.ProviderEvent:
-		last = p.GetKind()
-	case *amendsv1.CaseOpened, *amendsv1.CustomerMessage:
-		last = orDefault(last, s.rec.GetTriage().GetReason())
-	}
-	return clip(orDefault(last, "deadline_passed"), 64)
-}
-
 // Effects of withdrawal.
 var (
 	raiseCancel = Effect{"raise the cancel revision", func(s *step) { s.rec.CancelRevision++ }}
 	withdraw    = Effect{"tasks cancelled; reply: nothing was refunded", func(s *step) {
 		s.cancelTasks("cancelled")
 		s.rec.Deadlines = &amendsv1.Deadlines{}
-		s.rec.Custody = nil
+		s.toDesk("withdrawn")
 		s.say("withdrawn before anything was refunded")
 		s.startReply(amendsv1.ReplyKind_REPLY_KIND_CANCELLED)
 	}}

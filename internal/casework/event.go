@@ -42,6 +42,13 @@ const (
 	EventCustomerOverdue Event = "customer.overdue"
 	EventRefundFailed    Event = "provider.refund_failed"
 	EventBudgetSpent     Event = "budget.spent"
+	EventCustodyTaken    Event = "custody.taken"
+	EventCustodyReleased Event = "custody.released"
+	EventProposed        Event = "custody.proposes"
+	EventDeclined        Event = "custody.declines"
+	EventAsked           Event = "custody.asks"
+	EventInvestigate     Event = "custody.investigates"
+	EventWritten         Event = "custody.closes"
 	EventRefused         Event = "input.refused"
 )
 
@@ -74,6 +81,13 @@ func NeedsApprover(p proto.Message) (*amendsv1.SignedDecision, bool) {
 	return d, ok
 }
 
+// NeedsCustodian reports whether the shell must check the input's signature as
+// a custodian's before it decides.
+func NeedsCustodian(p proto.Message) (*amendsv1.CustodyDecision, bool) {
+	d, ok := p.(*amendsv1.CustodyDecision)
+	return d, ok
+}
+
 // refundFailed is the kind of a provider event that a refund failed later.
 const refundFailed = "refund.failed"
 
@@ -100,6 +114,8 @@ func (s *step) event() (Event, string) {
 		return EventProvider, ""
 	case *amendsv1.SignedDecision:
 		return s.decisionEvent(m)
+	case *amendsv1.CustodyDecision:
+		return s.custodyEvent(m)
 	case *amendsv1.TimerDue:
 		return s.dueEvent()
 	case *amendsv1.PaymentEvidence, *amendsv1.PolicyReading:

@@ -125,6 +125,7 @@ var (
 		return s.rec.GetReply().GetStatus() == amendsv1.ReplyStatus_REPLY_STATUS_DRAFTING
 	}}
 	redraftsLeft = Guard{"redrafts left", func(s *step) bool {
-		return int(s.rec.GetReply().GetAttempts()) <= s.lim.Redrafts
+		// What a custodian wrote is for people to write again.
+		return s.rec.GetReply().GetKind() != amendsv1.ReplyKind_REPLY_KIND_WRITTEN && int(s.rec.GetReply().GetAttempts()) <= s.lim.Redrafts
 	}}
 )

@@ -36,6 +36,9 @@ type Limits struct {
 	// kept for results, decisions and timers.
 	Inputs       int
 	InputReserve int
+	// CustodyLease is how long a custodian holds a case before somebody else
+	// may take it.
+	CustodyLease time.Duration
 	// TaskActions is the tool-call budget of one task.
 	TaskActions int
 	// TaskTokens is the model-token budget of one task.
@@ -51,7 +54,7 @@ func DefaultLimits() Limits {
 		RecheckEvery: 4 * time.Hour, Rechecks: 6,
 		Redrafts: 2, Clarifications: 2, ClarifyDeadline: 72 * time.Hour,
 		Delegations: 20, Reserve: 6, ModelTokens: 60000,
-		Messages: 60, MessageBytes: 192 << 10, Inputs: 500, InputReserve: 250,
+		Messages: 60, MessageBytes: 192 << 10, Inputs: 500, InputReserve: 250, CustodyLease: 8 * time.Hour,
 		TaskActions: 16, TaskTokens: 12000,
 	}
 }

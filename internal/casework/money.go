@@ -43,14 +43,21 @@ func actionRefund(caseID string, d entitlement.Due) *amendsv1.ActionRefund {
 // empty when the provider's ids do not make a record that people could sign;
 // assess looks at that first and leaves such a case to a person.
 func (s *step) propose() (*amendsv1.ActionRecord, string) {
+	var refunds []*amendsv1.ActionRefund
+	for _, d := range s.finding.Refunds {
+		refunds = append(refunds, actionRefund(s.rec.GetCaseId(), d))
+	}
+	return s.action(refunds, "")
+}
+
+// action makes the record of an action; by is the custodian who proposes it.
+func (s *step) action(refunds []*amendsv1.ActionRefund, by string) (*amendsv1.ActionRecord, string) {
 	a := &amendsv1.ActionRecord{
 		Tenant: s.rec.GetTenant(), CaseId: s.rec.GetCaseId(), OrderId: s.rec.GetTriage().GetOrderId(),
 		CaseVersion: s.rec.GetVersion(), Proposal: max(s.rec.GetConsumption().GetProposals(), 1),
 		EvidenceSha256: evidence.SHA256(s.rec.GetPayment(), s.rec.GetPolicy()),
 		Created:        s.in.GetBrokerTime(), Expires: s.after(s.lim.ApprovalExpiry),
-	}
-	for _, d := range s.finding.Refunds {
-		a.Refunds = append(a.Refunds, actionRefund(s.rec.GetCaseId(), d))
+		Refunds: slices.Clone(refunds), ProposedBy: by,
 	}
 	slices.SortFunc(a.Refunds, func(x, y *amendsv1.ActionRefund) int { return strings.Compare(x.GetPaymentId(), y.GetPaymentId()) })
 	sum, err := approval.ActionSHA256(a)
@@ -140,7 +147,7 @@ var (
 	reconcileLater = Effect{"person's queue; ask again later, same key", func(s *step) {
 		s.rec.Deadlines.Effect = s.after(s.lim.EffectDeadlineMax)
 		s.endAttempt()
-		s.rec.Custody = &amendsv1.Custody{Queue: "reconciliation", Reason: "outcome_undecidable", Since: s.in.GetBrokerTime(), Events: s.rec.GetCustody().GetEvents()}
+		s.transfer(QueueReconciliation, "", "outcome_undecidable")
 	}}
 	recordEffect = Effect{"record the effect", func(s *step) {
 		e, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
@@ -157,7 +164,7 @@ var (
 		}
 	}}
 	tellRefund = Effect{"reply: refunded", func(s *step) {
-		s.rec.Custody = nil
+		s.toDesk("effect_settled")
 		s.startReply(amendsv1.ReplyKind_REPLY_KIND_REFUNDED)
 	}}
 )

@@ -21,7 +21,7 @@ type Wanted struct {
 	Disarm bool
 }
 
-// Task is one open attempt, ready to be sealed and sent.
+// Task is one open attempt; sealing it says of which type and version it is.
 type Task struct {
 	Subject  string
 	Envelope *amendsv1.Envelope
@@ -87,7 +87,7 @@ func task(rec *amendsv1.CaseRecord, n *amendsv1.TaskNode, a *amendsv1.Attempt, l
 		Envelope: &amendsv1.Envelope{
 			MessageId: a.GetMessageId(), CaseId: rec.GetCaseId(), Tenant: rec.GetTenant(), RequestId: rec.GetRequestId(),
 			TaskId: n.GetTaskId(), ParentTaskId: n.GetParentTaskId(), Sender: string(roles.Orchestrator), Recipient: n.GetTarget(),
-			Type: "task.assign", SchemaVersion: "1.0", Purpose: t.purpose, CustomerId: rec.GetCustomerId(), Capability: t.capability,
+			Purpose: t.purpose, CustomerId: rec.GetCustomerId(), Capability: t.capability,
 			Deadline: a.GetDeadline(), Attempt: a.GetNumber(), IdempotencyKey: n.GetTaskId() + ":attempt-" + strconv.Itoa(int(a.GetNumber())),
 			BasedOnVersion: n.GetInputVersion(), TraceId: rec.GetTraceId(), Hop: 1, SentAt: a.GetDispatchedAt(),
 		},
@@ -100,7 +100,7 @@ func TimerEnvelope(rec *amendsv1.CaseRecord, wake time.Time) (*amendsv1.Envelope
 	return &amendsv1.Envelope{
 		MessageId: ident.Derive(wake, "timer", rec.GetTenant(), rec.GetCaseId(), strconv.FormatUint(rec.GetVersion(), 10)),
 		CaseId:    rec.GetCaseId(), Tenant: rec.GetTenant(), RequestId: rec.GetRequestId(),
-		Sender: string(roles.Orchestrator), Recipient: string(roles.Orchestrator), Type: "timer.due", SchemaVersion: "1.0",
+		Sender: string(roles.Orchestrator), Recipient: string(roles.Orchestrator),
 		TraceId: rec.GetTraceId(),
 	}, &amendsv1.TimerDue{ArmedAtVersion: rec.GetVersion()}
 }
@@ -180,6 +180,7 @@ var replyWords = map[amendsv1.ReplyKind]string{
 	amendsv1.ReplyKind_REPLY_KIND_CLARIFY: "clarify", amendsv1.ReplyKind_REPLY_KIND_HOLDING: "holding",
 	amendsv1.ReplyKind_REPLY_KIND_REFUNDED: "refunded", amendsv1.ReplyKind_REPLY_KIND_EXPLAIN: "explain",
 	amendsv1.ReplyKind_REPLY_KIND_CANCELLED: "cancelled", amendsv1.ReplyKind_REPLY_KIND_HANDOFF: "handoff",
+	amendsv1.ReplyKind_REPLY_KIND_WRITTEN: "written",
 }
 
 func replyWord(k amendsv1.ReplyKind) string { return replyWords[k] }

@@ -2,6 +2,7 @@ package casework_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func draftTriage(t *rapid.T, label string) *amendsv1.Triage {
 // draw makes the next input: mostly honest work, sometimes anything else.
 func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
 	open := w.tasks()
-	switch rapid.SampledFrom([]string{"work", "work", "work", "work", "due", "again", "message", "cancel", "decision", "provider", "error", "effect"}).Draw(t, "kind") {
+	switch rapid.SampledFrom([]string{"work", "work", "work", "work", "due", "again", "message", "cancel", "decision", "provider", "error", "effect", "custody", "custody"}).Draw(t, "kind") {
 	case "work":
 		if len(open) == 0 {
 			return casework.Input{}, false
@@ -103,6 +104,15 @@ func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
 	case "provider":
 		kind := rapid.SampledFrom([]string{"capture.settled", "refund.failed"}).Draw(t, "event")
 		return w.input("gateway", &amendsv1.ProviderEvent{OrderId: "8472", Kind: kind, ObjectId: "x"}, nil), true
+	case "custody":
+		who := rapid.SampledFrom([]string{"sam", "sam", "lee"}).Draw(t, "custodian")
+		step := amendsv1.CustodyStep(rapid.Int32Range(1, 7).Draw(t, "step"))
+		in := w.custody(step, who, rapid.Bool().Draw(t, "valid"))
+		if rapid.IntRange(0, 4).Draw(t, "stale") == 0 {
+			d, _ := in.Payload.(*amendsv1.CustodyDecision)
+			d.PacketSha256 = strings.Repeat("0", 64)
+		}
+		return in, true
 	default:
 		if w.rec.GetAction() == nil {
 			return casework.Input{}, false
@@ -159,8 +169,11 @@ func (w *world) check(t *rapid.T, before *amendsv1.CaseRecord) {
 		}
 	default: // the other states promise nothing about money
 	}
+	if queue := rec.GetCustody().GetQueue() == casework.QueueHandoff; queue != (rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF) {
+		t.Fatalf("LIVE-1: %s with the case in queue %q", casework.StateName(rec.GetState()), rec.GetCustody().GetQueue())
+	}
 	_, waits := casework.Next(rec)
-	queue := rec.GetCustody() != nil
+	queue := rec.GetCustody().GetQueue() == casework.QueueHandoff || rec.GetCustody().GetQueue() == casework.QueueReconciliation
 	done := casework.View(rec).GetClosed()
 	if !waits && !queue && !done {
 		t.Fatalf("LIVE-1: %s at v%d waits for nothing", casework.StateName(rec.GetState()), rec.GetVersion())

@@ -73,7 +73,7 @@ func (s *step) facts(kind amendsv1.ReplyKind) []*amendsv1.Claim {
 			add(entitlement.RefundClaim(r.GetOutcome().GetRefundId(), r.GetAmount(), status))
 		}
 	case amendsv1.ReplyKind_REPLY_KIND_EXPLAIN:
-		if s.rec.GetState() == declined && s.denied() {
+		if s.rec.GetState() == declined && (s.denied() || s.rec.GetDecision().GetReason() == reasonDeclinedByPerson) {
 			add(is(amendsv1.ClaimKind_CLAIM_KIND_REVIEW_DECLINED))
 			break
 		}
@@ -92,6 +92,8 @@ func (s *step) facts(kind amendsv1.ReplyKind) []*amendsv1.Claim {
 			}
 		}
 		add(is(amendsv1.ClaimKind_CLAIM_KIND_HANDED_TO_PERSON))
+	case amendsv1.ReplyKind_REPLY_KIND_WRITTEN:
+		add(s.writtenFacts()...)
 	default: // no such kind: a reply without facts is refused by its contract
 	}
 	if s.masked() {

@@ -138,6 +138,14 @@ var Table = []Row{
 	{"budget.spent.effect", []amendsv1.CaseState{requested, reconciling}, EventBudgetSpent, nil, handoff, effects(dropFurther, handOver)},
 	{"budget.spent.no_notice", []amendsv1.CaseState{handoff}, EventBudgetSpent, nil, Same, effects(dropFurther, personWrites)},
 
+	{"custody.taken", []amendsv1.CaseState{handoff}, EventCustodyTaken, nil, Same, effects(takeCase)},
+	{"custody.released", []amendsv1.CaseState{handoff}, EventCustodyReleased, nil, Same, effects(releaseCase)},
+	{"custody.proposes", []amendsv1.CaseState{handoff}, EventProposed, nil, awaitApproval, effects(returnCase, decideByPerson, proposeByPerson, awaitApprover)},
+	{"custody.declines", []amendsv1.CaseState{handoff}, EventDeclined, nil, declined, effects(returnCase, declineByPerson, explainDenial)},
+	{"custody.asks", []amendsv1.CaseState{handoff}, EventAsked, nil, awaitCustomer, effects(returnCase, awaitAnswer, sendWritten)},
+	{"custody.investigates", []amendsv1.CaseState{handoff}, EventInvestigate, nil, investigating, effects(returnCase, investigateAgain)},
+	{"custody.closes", []amendsv1.CaseState{handoff}, EventWritten, nil, declined, effects(returnCase, declineByPerson, sendWritten)},
+
 	{"message.recorded", []amendsv1.CaseState{received, investigating, awaitApproval, requested, reconciling, refunded, declined, cancelled, handoff}, EventMessage, nil, Same, effects(recordMessage)},
 	{"message.recorded.other_order", []amendsv1.CaseState{received, investigating, holding, requested, reconciling, refunded, declined, cancelled, handoff}, EventFactChanged, nil, Same, effects(recordMessage)},
 	{"message.after_close", []amendsv1.CaseState{closed}, EventMessage, nil, Same, effects(recordMessage)},

@@ -3,6 +3,7 @@ package entitlement
 import (
 	"time"
 
+	"github.com/amends-dev/amends/internal/approval"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -84,7 +85,7 @@ type Due struct {
 }
 
 // KindDuplicate is the refund kind of a duplicate capture.
-const KindDuplicate = "duplicate_capture"
+const KindDuplicate = approval.KindDuplicate
 
 // What one action and one reply can hold; more is for people.
 const (

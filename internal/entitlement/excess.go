@@ -123,9 +123,14 @@ func approvers(q Question, l *ledger, sum int64) int {
 			sum += r.GetAmount().GetMinor()
 		}
 	}
-	total := money.New(sum, l.total.GetCurrency())
-	first, known := reaches(total, q.Policy.GetRule().GetApprovalThresholds())
-	switch second, _ := reaches(total, q.Policy.GetRule().GetSecondThresholds()); {
+	return ApproversFor(q.Policy.GetRule(), money.New(sum, l.total.GetCurrency()))
+}
+
+// ApproversFor gives how many people a rule wants for a total: one where it
+// names no threshold in that currency.
+func ApproversFor(rule *amendsv1.RefundRule, total *amendsv1.Money) int {
+	first, known := reaches(total, rule.GetApprovalThresholds())
+	switch second, _ := reaches(total, rule.GetSecondThresholds()); {
 	case second:
 		return 2
 	case first || !known:

@@ -18,6 +18,7 @@ const (
 	CaseCancel       = "case.cancel"
 	ProviderEvent    = "provider.event"
 	ApprovalDecision = "approval.decision"
+	CustodyDecision  = "custody.decision"
 	TaskAssign       = "task.assign"
 	PaymentEvidence  = "payment_evidence"
 	PolicyReading    = "policy_reading"
@@ -104,7 +105,8 @@ var desk = func() registry {
 		intake(CaseCancel, roles.Gateway, func() proto.Message { return new(amendsv1.CaseCancel) }),
 		intake(ProviderEvent, roles.Gateway, func() proto.Message { return new(amendsv1.ProviderEvent) }),
 		intake(ApprovalDecision, roles.Console, func() proto.Message { return new(amendsv1.SignedDecision) }),
-		{Name: TaskAssign, Major: 1, New: func() proto.Message { return new(amendsv1.TaskAssign) }, Kind: subject.KindTask, Senders: orchestrator, Recipients: workers},
+		intake(CustodyDecision, roles.Console, func() proto.Message { return new(amendsv1.CustodyDecision) }),
+		{Name: TaskAssign, Major: 1, Minor: 1, New: func() proto.Message { return new(amendsv1.TaskAssign) }, Kind: subject.KindTask, Senders: orchestrator, Recipients: workers},
 		result(PaymentEvidence, func() proto.Message { return new(amendsv1.PaymentEvidence) }, roles.PaymentInvestigator),
 		result(PolicyReading, func() proto.Message { return new(amendsv1.PolicyReading) }, roles.PolicySpecialist),
 		result(Draft, func() proto.Message { return new(amendsv1.Draft) }, roles.Composer),

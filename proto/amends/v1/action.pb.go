@@ -87,7 +87,10 @@ type ActionRecord struct {
 	Created        *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created,proto3" json:"created,omitempty"`
 	Expires        *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expires,proto3" json:"expires,omitempty"`
 	// Which proposal of this case it is, from 1; names the approvals too.
-	Proposal      uint32 `protobuf:"varint,9,opt,name=proposal,proto3" json:"proposal,omitempty"`
+	Proposal uint32 `protobuf:"varint,9,opt,name=proposal,proto3" json:"proposal,omitempty"`
+	// The custodian who proposed it, who may not approve it; empty when the
+	// desk's rules did.
+	ProposedBy    string `protobuf:"bytes,10,opt,name=proposed_by,json=proposedBy,proto3" json:"proposed_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -183,6 +186,13 @@ func (x *ActionRecord) GetProposal() uint32 {
 		return x.Proposal
 	}
 	return 0
+}
+
+func (x *ActionRecord) GetProposedBy() string {
+	if x != nil {
+		return x.ProposedBy
+	}
+	return ""
 }
 
 type ActionRefund struct {
@@ -390,7 +400,7 @@ var File_amends_v1_action_proto protoreflect.FileDescriptor
 
 const file_amends_v1_action_proto_rawDesc = "" +
 	"\n" +
-	"\x16amends/v1/action.proto\x12\tamends.v1\x1a\x16amends/v1/common.proto\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x03\n" +
+	"\x16amends/v1/action.proto\x12\tamends.v1\x1a\x16amends/v1/common.proto\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe6\x03\n" +
 	"\fActionRecord\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
 	"\acase_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06caseId\x12$\n" +
@@ -401,7 +411,10 @@ const file_amends_v1_action_proto_rawDesc = "" +
 	"\x0fevidence_sha256\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x98\x01@R\x0eevidenceSha256\x12<\n" +
 	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\acreated\x12<\n" +
 	"\aexpires\x18\b \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\aexpires\x12%\n" +
-	"\bproposal\x18\t \x01(\rB\t\xbaH\x06*\x04\x18\x10(\x01R\bproposal\"\x88\x02\n" +
+	"\bproposal\x18\t \x01(\rB\t\xbaH\x06*\x04\x18\x10(\x01R\bproposal\x12(\n" +
+	"\vproposed_by\x18\n" +
+	" \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
+	"proposedBy\"\x88\x02\n" +
 	"\fActionRefund\x12(\n" +
 	"\n" +
 	"payment_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\tpaymentId\x12z\n" +

@@ -177,7 +177,10 @@ type AppliedInput struct {
 	Triage   *Triage        `protobuf:"bytes,4,opt,name=triage,proto3" json:"triage,omitempty"`
 	Approver *ApproverCheck `protobuf:"bytes,5,opt,name=approver,proto3" json:"approver,omitempty"`
 	// The policy corpus in force when the input was taken; pinned at opening.
-	PolicyCorpus  string `protobuf:"bytes,6,opt,name=policy_corpus,json=policyCorpus,proto3" json:"policy_corpus,omitempty"`
+	PolicyCorpus string `protobuf:"bytes,6,opt,name=policy_corpus,json=policyCorpus,proto3" json:"policy_corpus,omitempty"`
+	// The linked case that a message to a closed case opens; the message keeps
+	// the envelope it came in.
+	OpensCaseId   string `protobuf:"bytes,7,opt,name=opens_case_id,json=opensCaseId,proto3" json:"opens_case_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -250,6 +253,13 @@ func (x *AppliedInput) GetApprover() *ApproverCheck {
 func (x *AppliedInput) GetPolicyCorpus() string {
 	if x != nil {
 		return x.PolicyCorpus
+	}
+	return ""
+}
+
+func (x *AppliedInput) GetOpensCaseId() string {
+	if x != nil {
+		return x.OpensCaseId
 	}
 	return ""
 }
@@ -371,10 +381,12 @@ type CaseRecord struct {
 	// Every input that was applied or refused, by sender and message id.
 	Handled []*HandledInput `protobuf:"bytes,44,rep,name=handled,proto3" json:"handled,omitempty"`
 	// The case this one continues, when a closed one got another message.
-	ContinuesCaseId string       `protobuf:"bytes,45,opt,name=continues_case_id,json=continuesCaseId,proto3" json:"continues_case_id,omitempty"`
-	Replies         []*SentReply `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	ContinuesCaseId string `protobuf:"bytes,45,opt,name=continues_case_id,json=continuesCaseId,proto3" json:"continues_case_id,omitempty"`
+	// The linked case that continues this one.
+	ContinuedByCaseId string       `protobuf:"bytes,47,opt,name=continued_by_case_id,json=continuedByCaseId,proto3" json:"continued_by_case_id,omitempty"`
+	Replies           []*SentReply `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *CaseRecord) Reset() {
@@ -641,6 +653,13 @@ func (x *CaseRecord) GetHandled() []*HandledInput {
 func (x *CaseRecord) GetContinuesCaseId() string {
 	if x != nil {
 		return x.ContinuesCaseId
+	}
+	return ""
+}
+
+func (x *CaseRecord) GetContinuedByCaseId() string {
+	if x != nil {
+		return x.ContinuedByCaseId
 	}
 	return ""
 }
@@ -1435,7 +1454,7 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\rfirst_version\x18\x01 \x01(\x04B\a\xbaH\x042\x02(\x01R\ffirstVersion\x12;\n" +
 	"\x06inputs\x18\x02 \x03(\v2\x17.amends.v1.AppliedInputB\n" +
 	"\xbaH\a\x92\x01\x04\b\x01\x10 R\x06inputs\x125\n" +
-	"\x06record\x18\x03 \x01(\v2\x15.amends.v1.CaseRecordB\x06\xbaH\x03\xc8\x01\x01R\x06record\"\xbe\x02\n" +
+	"\x06record\x18\x03 \x01(\v2\x15.amends.v1.CaseRecordB\x06\xbaH\x03\xc8\x01\x01R\x06record\"\xeb\x02\n" +
 	"\fAppliedInput\x127\n" +
 	"\benvelope\x18\x01 \x01(\v2\x13.amends.v1.EnvelopeB\x06\xbaH\x03\xc8\x01\x01R\benvelope\x12C\n" +
 	"\vbroker_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\n" +
@@ -1443,13 +1462,14 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\x06stream\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18 R\x06stream\x12)\n" +
 	"\x06triage\x18\x04 \x01(\v2\x11.amends.v1.TriageR\x06triage\x124\n" +
 	"\bapprover\x18\x05 \x01(\v2\x18.amends.v1.ApproverCheckR\bapprover\x12,\n" +
-	"\rpolicy_corpus\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\fpolicyCorpus\"\xa4\x01\n" +
+	"\rpolicy_corpus\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\fpolicyCorpus\x12+\n" +
+	"\ropens_case_id\x18\a \x01(\tB\a\xbaH\x04r\x02\x18@R\vopensCaseId\"\xa4\x01\n" +
 	"\rApproverCheck\x12\x14\n" +
 	"\x05valid\x18\x01 \x01(\bR\x05valid\x12\x1f\n" +
 	"\x06reason\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason\x12(\n" +
 	"\vapprover_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
 	"approverId\x122\n" +
-	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\xdc\r\n" +
+	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\x96\x0e\n" +
 	"\n" +
 	"CaseRecord\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
@@ -1492,6 +1512,7 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\btimeline\x18+ \x03(\v2\x18.amends.v1.TimelineEntryB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\btimeline\x12<\n" +
 	"\ahandled\x18, \x03(\v2\x17.amends.v1.HandledInputB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\ahandled\x123\n" +
 	"\x11continues_case_id\x18- \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fcontinuesCaseId\x128\n" +
+	"\x14continued_by_case_id\x18/ \x01(\tB\a\xbaH\x04r\x02\x18@R\x11continuedByCaseId\x128\n" +
 	"\areplies\x18. \x03(\v2\x14.amends.v1.SentReplyB\b\xbaH\x05\x92\x01\x02\x10 R\areplies\"\xdb\x01\n" +
 	"\x0fRecordedMessage\x12'\n" +
 	"\n" +

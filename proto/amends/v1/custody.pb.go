@@ -23,14 +23,86 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type CustodyStep int32
+
+const (
+	CustodyStep_CUSTODY_STEP_UNSPECIFIED CustodyStep = 0
+	// Takes the case out of its queue, or out of expired custody.
+	CustodyStep_CUSTODY_STEP_TAKE CustodyStep = 1
+	// Gives it back to its queue.
+	CustodyStep_CUSTODY_STEP_RELEASE CustodyStep = 2
+	// Proposes exactly the refunds named; somebody else must approve them.
+	CustodyStep_CUSTODY_STEP_PROPOSE CustodyStep = 3
+	CustodyStep_CUSTODY_STEP_DECLINE CustodyStep = 4
+	// Asks the customer the question in text.
+	CustodyStep_CUSTODY_STEP_ASK CustodyStep = 5
+	// Has the desk look the evidence up again.
+	CustodyStep_CUSTODY_STEP_INVESTIGATE CustodyStep = 6
+	// Closes the case with the reply in text.
+	CustodyStep_CUSTODY_STEP_CLOSE CustodyStep = 7
+)
+
+// Enum value maps for CustodyStep.
+var (
+	CustodyStep_name = map[int32]string{
+		0: "CUSTODY_STEP_UNSPECIFIED",
+		1: "CUSTODY_STEP_TAKE",
+		2: "CUSTODY_STEP_RELEASE",
+		3: "CUSTODY_STEP_PROPOSE",
+		4: "CUSTODY_STEP_DECLINE",
+		5: "CUSTODY_STEP_ASK",
+		6: "CUSTODY_STEP_INVESTIGATE",
+		7: "CUSTODY_STEP_CLOSE",
+	}
+	CustodyStep_value = map[string]int32{
+		"CUSTODY_STEP_UNSPECIFIED": 0,
+		"CUSTODY_STEP_TAKE":        1,
+		"CUSTODY_STEP_RELEASE":     2,
+		"CUSTODY_STEP_PROPOSE":     3,
+		"CUSTODY_STEP_DECLINE":     4,
+		"CUSTODY_STEP_ASK":         5,
+		"CUSTODY_STEP_INVESTIGATE": 6,
+		"CUSTODY_STEP_CLOSE":       7,
+	}
+)
+
+func (x CustodyStep) Enum() *CustodyStep {
+	p := new(CustodyStep)
+	*p = x
+	return p
+}
+
+func (x CustodyStep) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CustodyStep) Descriptor() protoreflect.EnumDescriptor {
+	return file_amends_v1_custody_proto_enumTypes[0].Descriptor()
+}
+
+func (CustodyStep) Type() protoreflect.EnumType {
+	return &file_amends_v1_custody_proto_enumTypes[0]
+}
+
+func (x CustodyStep) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CustodyStep.Descriptor instead.
+func (CustodyStep) EnumDescriptor() ([]byte, []int) {
+	return file_amends_v1_custody_proto_rawDescGZIP(), []int{0}
+}
+
 // Custody says who owns the case with people, and why.
 type Custody struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Custodian     string                 `protobuf:"bytes,1,opt,name=custodian,proto3" json:"custodian,omitempty"`
-	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
-	Events        []*CustodyEvent        `protobuf:"bytes,5,rep,name=events,proto3" json:"events,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Custodian string                 `protobuf:"bytes,1,opt,name=custodian,proto3" json:"custodian,omitempty"`
+	Queue     string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Reason    string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Since     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	Events    []*CustodyEvent        `protobuf:"bytes,5,rep,name=events,proto3" json:"events,omitempty"`
+	// Until when the custodian holds the case; set when somebody took it.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -96,6 +168,13 @@ func (x *Custody) GetSince() *timestamppb.Timestamp {
 func (x *Custody) GetEvents() []*CustodyEvent {
 	if x != nil {
 		return x.Events
+	}
+	return nil
+}
+
+func (x *Custody) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
 	}
 	return nil
 }
@@ -329,17 +408,150 @@ func (x *CustodyPacket) GetCorrections() []string {
 	return nil
 }
 
+// CustodyDecision is what a custodian does with a case that was handed to
+// people. Only the custodian's own key makes one; the console relays it.
+// Wire type custody.decision/1.0.
+type CustodyDecision struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	CaseId string                 `protobuf:"bytes,2,opt,name=case_id,json=caseId,proto3" json:"case_id,omitempty"`
+	Step   CustodyStep            `protobuf:"varint,3,opt,name=step,proto3,enum=amends.v1.CustodyStep" json:"step,omitempty"`
+	// SHA-256 of the custody packet that was shown, lower-case hex: a case that
+	// changed since is not decided.
+	PacketSha256 string                 `protobuf:"bytes,4,opt,name=packet_sha256,json=packetSha256,proto3" json:"packet_sha256,omitempty"`
+	CustodianId  string                 `protobuf:"bytes,5,opt,name=custodian_id,json=custodianId,proto3" json:"custodian_id,omitempty"`
+	KeyId        string                 `protobuf:"bytes,6,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	SignedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=signed_at,json=signedAt,proto3" json:"signed_at,omitempty"`
+	Reason       string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	// For PROPOSE.
+	Refunds []*ActionRefund `protobuf:"bytes,9,rep,name=refunds,proto3" json:"refunds,omitempty"`
+	// For ASK and CLOSE; the verifier checks it like every reply.
+	Text string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	// Ed25519 over the canonical text form of the fields above.
+	Signature     []byte `protobuf:"bytes,11,opt,name=signature,proto3" json:"signature,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CustodyDecision) Reset() {
+	*x = CustodyDecision{}
+	mi := &file_amends_v1_custody_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CustodyDecision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CustodyDecision) ProtoMessage() {}
+
+func (x *CustodyDecision) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_custody_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CustodyDecision.ProtoReflect.Descriptor instead.
+func (*CustodyDecision) Descriptor() ([]byte, []int) {
+	return file_amends_v1_custody_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CustodyDecision) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *CustodyDecision) GetCaseId() string {
+	if x != nil {
+		return x.CaseId
+	}
+	return ""
+}
+
+func (x *CustodyDecision) GetStep() CustodyStep {
+	if x != nil {
+		return x.Step
+	}
+	return CustodyStep_CUSTODY_STEP_UNSPECIFIED
+}
+
+func (x *CustodyDecision) GetPacketSha256() string {
+	if x != nil {
+		return x.PacketSha256
+	}
+	return ""
+}
+
+func (x *CustodyDecision) GetCustodianId() string {
+	if x != nil {
+		return x.CustodianId
+	}
+	return ""
+}
+
+func (x *CustodyDecision) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *CustodyDecision) GetSignedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SignedAt
+	}
+	return nil
+}
+
+func (x *CustodyDecision) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *CustodyDecision) GetRefunds() []*ActionRefund {
+	if x != nil {
+		return x.Refunds
+	}
+	return nil
+}
+
+func (x *CustodyDecision) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *CustodyDecision) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
 var File_amends_v1_custody_proto protoreflect.FileDescriptor
 
 const file_amends_v1_custody_proto_rawDesc = "" +
 	"\n" +
-	"\x17amends/v1/custody.proto\x12\tamends.v1\x1a\x16amends/v1/common.proto\x1a\x18amends/v1/evidence.proto\x1a\x15amends/v1/reply.proto\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe9\x01\n" +
+	"\x17amends/v1/custody.proto\x12\tamends.v1\x1a\x16amends/v1/action.proto\x1a\x16amends/v1/common.proto\x1a\x18amends/v1/evidence.proto\x1a\x15amends/v1/reply.proto\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9b\x02\n" +
 	"\aCustody\x12%\n" +
 	"\tcustodian\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18@R\tcustodian\x12\x1f\n" +
 	"\x05queue\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x05queue\x12!\n" +
 	"\x06reason\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06reason\x128\n" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x05since\x129\n" +
-	"\x06events\x18\x05 \x03(\v2\x17.amends.v1.CustodyEventB\b\xbaH\x05\x92\x01\x02\x10@R\x06events\"\xe9\x01\n" +
+	"\x06events\x18\x05 \x03(\v2\x17.amends.v1.CustodyEventB\b\xbaH\x05\x92\x01\x02\x10@R\x06events\x120\n" +
+	"\x05until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xe9\x01\n" +
 	"\fCustodyEvent\x12\x1d\n" +
 	"\x04from\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04from\x12\x19\n" +
 	"\x02to\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02to\x12!\n" +
@@ -361,7 +573,30 @@ const file_amends_v1_custody_proto_rawDesc = "" +
 	" \x03(\tB\b\xbaH\x05\x92\x01\x02\x10@R\x0eexcludedFields\x12%\n" +
 	"\tcustodian\x18\v \x01(\tB\a\xbaH\x04r\x02\x18@R\tcustodian\x124\n" +
 	"\aexpires\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x121\n" +
-	"\vcorrections\x18\r \x03(\tB\x0f\xbaH\f\x92\x01\t\x10\x10\"\x05r\x03\x18\x80\x02R\vcorrectionsB7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
+	"\vcorrections\x18\r \x03(\tB\x0f\xbaH\f\x92\x01\t\x10\x10\"\x05r\x03\x18\x80\x02R\vcorrections\"\xf4\x03\n" +
+	"\x0fCustodyDecision\x12!\n" +
+	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
+	"\acase_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06caseId\x126\n" +
+	"\x04step\x18\x03 \x01(\x0e2\x16.amends.v1.CustodyStepB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x04step\x12-\n" +
+	"\rpacket_sha256\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x98\x01@R\fpacketSha256\x12,\n" +
+	"\fcustodian_id\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\vcustodianId\x12 \n" +
+	"\x06key_id\x18\x06 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x05keyId\x12?\n" +
+	"\tsigned_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\bsignedAt\x12 \n" +
+	"\x06reason\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12;\n" +
+	"\arefunds\x18\t \x03(\v2\x17.amends.v1.ActionRefundB\b\xbaH\x05\x92\x01\x02\x10\x10R\arefunds\x12\x1c\n" +
+	"\x04text\x18\n" +
+	" \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04text\x12%\n" +
+	"\tsignature\x18\v \x01(\fB\a\xbaH\x04z\x02h@R\tsignature*\xdc\x01\n" +
+	"\vCustodyStep\x12\x1c\n" +
+	"\x18CUSTODY_STEP_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11CUSTODY_STEP_TAKE\x10\x01\x12\x18\n" +
+	"\x14CUSTODY_STEP_RELEASE\x10\x02\x12\x18\n" +
+	"\x14CUSTODY_STEP_PROPOSE\x10\x03\x12\x18\n" +
+	"\x14CUSTODY_STEP_DECLINE\x10\x04\x12\x14\n" +
+	"\x10CUSTODY_STEP_ASK\x10\x05\x12\x1c\n" +
+	"\x18CUSTODY_STEP_INVESTIGATE\x10\x06\x12\x16\n" +
+	"\x12CUSTODY_STEP_CLOSE\x10\aB7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
 
 var (
 	file_amends_v1_custody_proto_rawDescOnce sync.Once
@@ -375,29 +610,37 @@ func file_amends_v1_custody_proto_rawDescGZIP() []byte {
 	return file_amends_v1_custody_proto_rawDescData
 }
 
-var file_amends_v1_custody_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_amends_v1_custody_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_amends_v1_custody_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_amends_v1_custody_proto_goTypes = []any{
-	(*Custody)(nil),               // 0: amends.v1.Custody
-	(*CustodyEvent)(nil),          // 1: amends.v1.CustodyEvent
-	(*CustodyPacket)(nil),         // 2: amends.v1.CustodyPacket
-	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
-	(*Claim)(nil),                 // 4: amends.v1.Claim
-	(*ToolCall)(nil),              // 5: amends.v1.ToolCall
-	(*UntrustedText)(nil),         // 6: amends.v1.UntrustedText
+	(CustodyStep)(0),              // 0: amends.v1.CustodyStep
+	(*Custody)(nil),               // 1: amends.v1.Custody
+	(*CustodyEvent)(nil),          // 2: amends.v1.CustodyEvent
+	(*CustodyPacket)(nil),         // 3: amends.v1.CustodyPacket
+	(*CustodyDecision)(nil),       // 4: amends.v1.CustodyDecision
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*Claim)(nil),                 // 6: amends.v1.Claim
+	(*ToolCall)(nil),              // 7: amends.v1.ToolCall
+	(*UntrustedText)(nil),         // 8: amends.v1.UntrustedText
+	(*ActionRefund)(nil),          // 9: amends.v1.ActionRefund
 }
 var file_amends_v1_custody_proto_depIdxs = []int32{
-	3, // 0: amends.v1.Custody.since:type_name -> google.protobuf.Timestamp
-	1, // 1: amends.v1.Custody.events:type_name -> amends.v1.CustodyEvent
-	3, // 2: amends.v1.CustodyEvent.at:type_name -> google.protobuf.Timestamp
-	4, // 3: amends.v1.CustodyPacket.verified_facts:type_name -> amends.v1.Claim
-	5, // 4: amends.v1.CustodyPacket.sources:type_name -> amends.v1.ToolCall
-	6, // 5: amends.v1.CustodyPacket.customer_statements:type_name -> amends.v1.UntrustedText
-	3, // 6: amends.v1.CustodyPacket.expires:type_name -> google.protobuf.Timestamp
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	5,  // 0: amends.v1.Custody.since:type_name -> google.protobuf.Timestamp
+	2,  // 1: amends.v1.Custody.events:type_name -> amends.v1.CustodyEvent
+	5,  // 2: amends.v1.Custody.until:type_name -> google.protobuf.Timestamp
+	5,  // 3: amends.v1.CustodyEvent.at:type_name -> google.protobuf.Timestamp
+	6,  // 4: amends.v1.CustodyPacket.verified_facts:type_name -> amends.v1.Claim
+	7,  // 5: amends.v1.CustodyPacket.sources:type_name -> amends.v1.ToolCall
+	8,  // 6: amends.v1.CustodyPacket.customer_statements:type_name -> amends.v1.UntrustedText
+	5,  // 7: amends.v1.CustodyPacket.expires:type_name -> google.protobuf.Timestamp
+	0,  // 8: amends.v1.CustodyDecision.step:type_name -> amends.v1.CustodyStep
+	5,  // 9: amends.v1.CustodyDecision.signed_at:type_name -> google.protobuf.Timestamp
+	9,  // 10: amends.v1.CustodyDecision.refunds:type_name -> amends.v1.ActionRefund
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_custody_proto_init() }
@@ -405,6 +648,7 @@ func file_amends_v1_custody_proto_init() {
 	if File_amends_v1_custody_proto != nil {
 		return
 	}
+	file_amends_v1_action_proto_init()
 	file_amends_v1_common_proto_init()
 	file_amends_v1_evidence_proto_init()
 	file_amends_v1_reply_proto_init()
@@ -413,13 +657,14 @@ func file_amends_v1_custody_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amends_v1_custody_proto_rawDesc), len(file_amends_v1_custody_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   3,
+			NumEnums:      1,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_amends_v1_custody_proto_goTypes,
 		DependencyIndexes: file_amends_v1_custody_proto_depIdxs,
+		EnumInfos:         file_amends_v1_custody_proto_enumTypes,
 		MessageInfos:      file_amends_v1_custody_proto_msgTypes,
 	}.Build()
 	File_amends_v1_custody_proto = out.File

@@ -34,6 +34,8 @@ const (
 	ReplyKind_REPLY_KIND_EXPLAIN   ReplyKind = 4
 	ReplyKind_REPLY_KIND_CANCELLED ReplyKind = 5
 	ReplyKind_REPLY_KIND_HANDOFF   ReplyKind = 6
+	// A custodian's own words, signed by the custodian.
+	ReplyKind_REPLY_KIND_WRITTEN ReplyKind = 7
 )
 
 // Enum value maps for ReplyKind.
@@ -46,6 +48,7 @@ var (
 		4: "REPLY_KIND_EXPLAIN",
 		5: "REPLY_KIND_CANCELLED",
 		6: "REPLY_KIND_HANDOFF",
+		7: "REPLY_KIND_WRITTEN",
 	}
 	ReplyKind_value = map[string]int32{
 		"REPLY_KIND_UNSPECIFIED": 0,
@@ -55,6 +58,7 @@ var (
 		"REPLY_KIND_EXPLAIN":     4,
 		"REPLY_KIND_CANCELLED":   5,
 		"REPLY_KIND_HANDOFF":     6,
+		"REPLY_KIND_WRITTEN":     7,
 	}
 )
 
@@ -686,7 +690,7 @@ const file_amends_v1_reply_proto_rawDesc = "" +
 	"\x05found\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05found\x12\x1c\n" +
 	"\tsupported\x18\x03 \x01(\bR\tsupported\x12\x1f\n" +
 	"\x06reason\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason\x12\x1f\n" +
-	"\x06record\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18`R\x06record*\xba\x01\n" +
+	"\x06record\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18`R\x06record*\xd2\x01\n" +
 	"\tReplyKind\x12\x1a\n" +
 	"\x16REPLY_KIND_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REPLY_KIND_CLARIFY\x10\x01\x12\x16\n" +
@@ -694,7 +698,8 @@ const file_amends_v1_reply_proto_rawDesc = "" +
 	"\x13REPLY_KIND_REFUNDED\x10\x03\x12\x16\n" +
 	"\x12REPLY_KIND_EXPLAIN\x10\x04\x12\x18\n" +
 	"\x14REPLY_KIND_CANCELLED\x10\x05\x12\x16\n" +
-	"\x12REPLY_KIND_HANDOFF\x10\x06*\x94\x01\n" +
+	"\x12REPLY_KIND_HANDOFF\x10\x06\x12\x16\n" +
+	"\x12REPLY_KIND_WRITTEN\x10\a*\x94\x01\n" +
 	"\vReplyStatus\x12\x1c\n" +
 	"\x18REPLY_STATUS_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15REPLY_STATUS_DRAFTING\x10\x01\x12\x1a\n" +

@@ -39,6 +39,9 @@ func (o *orchestrator) prepare(ctx context.Context, in *casework.Input, rec *ame
 	if d, ok := casework.NeedsApprover(in.Payload); ok {
 		in.Approver = o.checkApprover(in, rec, d)
 	}
+	if d, ok := casework.NeedsCustodian(in.Payload); ok {
+		in.Approver = o.checkCustodian(in, rec, d)
+	}
 	return nil
 }
 
@@ -85,6 +88,18 @@ func (o *orchestrator) checkApprover(in *casework.Input, rec *amendsv1.CaseRecor
 		return check
 	}
 	if err := approval.Check(o.registry, rec.GetAction(), d, in.GetBrokerTime().AsTime()); err != nil {
+		check.Reason = approval.ReasonOf(err)
+		return check
+	}
+	check.Valid = true
+	return check
+}
+
+// checkCustodian verifies a custodian's signed decision against the registry
+// of people.
+func (o *orchestrator) checkCustodian(in *casework.Input, rec *amendsv1.CaseRecord, d *amendsv1.CustodyDecision) *amendsv1.ApproverCheck {
+	check := &amendsv1.ApproverCheck{ApproverId: d.GetCustodianId(), RegistryVersion: o.registry.Version}
+	if err := approval.CheckCustody(o.registry, rec.GetTenant(), rec.GetCaseId(), d, in.GetBrokerTime().AsTime()); err != nil {
 		check.Reason = approval.ReasonOf(err)
 		return check
 	}

@@ -65,6 +65,20 @@ func TestWithoutExactlyItsApprovalNothingMovesMONEY2B25B26B27B30(t *testing.T) {
 		"one of two needed": {"o11", 5000000, func(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
 			return execute(a, d.sign(d.maya, a, 1))
 		}, approval.ReasonTooFew},
+		"approved by whoever proposed it": {"p1", 200000, func(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
+			a.ProposedBy = "maya"
+			return execute(a, d.sign(d.maya, a, 1))
+		}, approval.ReasonOwnProposal},
+		"proposed by a person, below the threshold": {"p2", 50000, func(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
+			a.ProposedBy = "sam"
+			return execute(a)
+		}, ledger.ReasonApprovalMissing},
+		"the proposer's name taken away": {"p3", 200000, func(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
+			a.ProposedBy = "maya"
+			s := d.sign(d.maya, a, 1)
+			a.ProposedBy = ""
+			return execute(a, s)
+		}, approval.ReasonOtherAction},
 		"one person twice": {"o12", 5000000, func(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
 			return execute(a, d.sign(d.maya, a, 1), d.sign(d.maya, a, 2))
 		}, approval.ReasonTooFew},
@@ -73,8 +87,8 @@ func TestWithoutExactlyItsApprovalNothingMovesMONEY2B25B26B27B30(t *testing.T) {
 		d.expect(name, d.ask(c.task(duplicate(c.order, c.minor))), refused, c.want)
 		d.noRefund(c.order)
 	}
-	if n := d.stored(roles.StreamAudit); n != 12 {
-		t.Errorf("%d refusals on the record, want 12", n)
+	if n := d.stored(roles.StreamAudit); n != 15 {
+		t.Errorf("%d refusals on the record, want 15", n)
 	}
 	if n := d.stored(roles.StreamEffects); n != 0 {
 		t.Errorf("%d effect entries written for refusals", n)

@@ -97,6 +97,9 @@ func (x *executor) approved(t *task, at time.Time) ([]string, error) {
 // enough checks that as many people approved as a sum needs.
 func (x *executor) enough(t *task, ids []string, sum *amendsv1.Money) error {
 	needed := x.policy.Approvers(sum)
+	if t.action.GetProposedBy() != "" {
+		needed = max(needed, 1) // what a person proposed, another approves
+	}
 	switch {
 	case len(ids) >= needed:
 		return nil

@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -13,7 +14,7 @@ const Slices = 30 * 24 * time.Hour
 
 // KindGoodwill is the kind of refund that may take an order below its total,
 // when people approved it. Every other kind gives back an excess.
-const KindGoodwill = "goodwill"
+const KindGoodwill = approval.KindGoodwill
 
 // View is one order as the provider showed it at one moment.
 type View struct {

@@ -1,0 +1,92 @@
+package casework
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/internal/custody"
+	"github.com/amends-dev/amends/internal/money"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// Bounds of a packet.
+const (
+	maxStatements = 8
+	maxSources    = 64
+	maxLines      = 16
+)
+
+// Field classes of the record that a custodian is shown, and those that are
+// not: how the desk came to a text is no matter for whoever decides the case.
+var (
+	packetIncludes = []string{"decision", "payment", "policy", "customer_statements", "effect", "replies", "conflicts"}
+	packetExcludes = []string{"drafts", "verifier_checks", "task_contracts", "tokens_and_cost", "transcript"}
+)
+
+// Packet gives what a custodian gets of a case, from its record alone.
+func Packet(rec *amendsv1.CaseRecord) *amendsv1.CustodyPacket {
+	p := &amendsv1.CustodyPacket{
+		Trigger: orDefault(rec.GetCustody().GetReason(), "none"), Custodian: rec.GetCustody().GetCustodian(), Expires: rec.GetCustody().GetUntil(),
+		VerifiedFacts:  established(rec.GetDecision().GetFacts()),
+		IncludedFields: packetIncludes, ExcludedFields: packetExcludes,
+	}
+	p.Sources = first(slices.Concat(rec.GetPayment().GetCalls(), rec.GetPolicy().GetCalls()), maxSources)
+	messages := rec.GetMessages()
+	for _, m := range messages[max(len(messages)-maxStatements, 0):] {
+		p.CustomerStatements = append(p.CustomerStatements, m.GetText())
+		for _, f := range m.GetText().GetFlags() {
+			p.RiskMarkers = addOnce(p.RiskMarkers, "message_"+strings.ToLower(strings.TrimPrefix(f.String(), "TEXT_FLAG_")))
+		}
+	}
+	for _, r := range rec.GetEffect().GetRefunds() {
+		if id := r.GetOutcome().GetRefundId(); id != "" {
+			p.CompletedActions = append(p.CompletedActions, "refund "+id+" of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+": "+statusWord(r.GetOutcome().GetProviderStatus()))
+		}
+	}
+	if rec.GetCancelRevision() > 0 {
+		p.Corrections = append(p.Corrections, "the customer withdrew")
+	}
+	for _, r := range rec.GetReplies() {
+		p.Promised = append(p.Promised, replyWord(r.GetKind())+" reply of "+r.GetSentAt().AsTime().UTC().Format(time.RFC3339)+": "+r.GetText())
+	}
+	if rec.GetOutcomeUnknown() {
+		p.OpenQuestions = append(p.OpenQuestions, "whether the refund that was asked for exists")
+	}
+	if !rec.GetPayment().GetComplete() {
+		p.OpenQuestions = append(p.OpenQuestions, "payment evidence is missing or not complete")
+	}
+	for _, c := range rec.GetConflicts() {
+		if c.GetResolvedBy() == "" {
+			p.OpenQuestions = append(p.OpenQuestions, c.GetKind()+": "+c.GetOneSide()+" / "+c.GetOtherSide())
+		}
+	}
+	for _, c := range rec.GetVerification().GetChecks() {
+		if !c.GetSupported() {
+			p.OpenQuestions = addOnce(p.OpenQuestions, "a reply was not verified: "+c.GetReason()+": "+c.GetFound())
+		}
+	}
+	for _, d := range rec.GetPayment().GetDisputes() {
+		p.RiskMarkers = addOnce(p.RiskMarkers, "dispute_"+strings.ToLower(strings.TrimPrefix(d.GetStatus().String(), "DISPUTE_STATUS_")))
+	}
+	for _, list := range []*[]string{&p.CompletedActions, &p.Corrections, &p.Promised, &p.OpenQuestions, &p.RiskMarkers} {
+		*list = first(*list, maxLines)
+		for i, text := range *list {
+			(*list)[i] = clip(text, 256)
+		}
+	}
+	for i := range p.RiskMarkers {
+		p.RiskMarkers[i] = clip(p.RiskMarkers[i], 64)
+	}
+	return p
+}
+
+// PacketSHA256 names the packet of a record as it is.
+func PacketSHA256(rec *amendsv1.CaseRecord) string { return custody.SHA256(Packet(rec)) }
+
+func addOnce(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
