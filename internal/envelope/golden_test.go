@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"flag"
 	"os"
 	"path/filepath"
@@ -151,7 +152,7 @@ func extends(now, then any) bool {
 			if was, had := then[name]; had {
 				ok = ok && extends(v, was)
 			} else {
-				ok = ok && slices.ContainsFunc([]any{nil, "", "0", float64(0), false, []any{}}, func(empty any) bool { return reflect.DeepEqual(v, empty) })
+				ok = ok && slices.Contains([]string{"<nil>", "", "0", "false", "[]"}, fmt.Sprint(v))
 			}
 		}
 		return ok && len(fields) >= len(then)
