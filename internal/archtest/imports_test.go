@@ -9,7 +9,7 @@ import (
 
 // pure packages decide; they get what they need to know as arguments.
 var pure = []string{
-	"internal/approval", "internal/casework", "internal/entitlement", "internal/envelope", "internal/evidence",
+	"internal/approval", "internal/casework", "internal/custody", "internal/entitlement", "internal/envelope", "internal/evidence",
 	"internal/ident", "internal/money", "internal/roles", "internal/subject",
 }
 
