@@ -111,11 +111,9 @@ func Handled(rec *amendsv1.CaseRecord, sender, messageID string) bool {
 func begin(prev *amendsv1.CaseRecord, in Input, lim Limits) (*step, error) {
 	s := &step{in: in, at: in.GetBrokerTime().AsTime(), lim: lim}
 	if prev == nil {
-		opened, ok := in.Payload.(*amendsv1.CaseOpened)
-		if !ok {
+		if s.rec = open(in); s.rec == nil {
 			return nil, ErrNoCase
 		}
-		s.rec = open(in, opened)
 		return s, nil
 	}
 	if Handled(prev, in.sender(), in.messageID()) {
@@ -128,13 +126,28 @@ func begin(prev *amendsv1.CaseRecord, in Input, lim Limits) (*step, error) {
 	return s, nil
 }
 
-func open(in Input, m *amendsv1.CaseOpened) *amendsv1.CaseRecord {
+// open gives the record an input begins, or nil: a post opens its own case,
+// a message to a closed case the linked one the shell found for it.
+func open(in Input) *amendsv1.CaseRecord {
 	env := in.GetEnvelope()
-	return &amendsv1.CaseRecord{
+	rec := &amendsv1.CaseRecord{
 		Tenant: env.GetTenant(), CaseId: env.GetCaseId(), RequestId: env.GetRequestId(), CustomerId: env.GetCustomerId(),
-		Channel: m.GetChannel(), OpenedAt: in.GetBrokerTime(), UpdatedAt: in.GetBrokerTime(), TraceId: env.GetTraceId(),
-		BodySha256: m.GetBodySha256(), Deadlines: &amendsv1.Deadlines{}, Consumption: &amendsv1.Consumption{},
+		OpenedAt: in.GetBrokerTime(), UpdatedAt: in.GetBrokerTime(), TraceId: env.GetTraceId(),
+		Deadlines: &amendsv1.Deadlines{}, Consumption: &amendsv1.Consumption{},
 	}
+	switch m := in.Payload.(type) {
+	case *amendsv1.CaseOpened:
+		rec.Channel, rec.BodySha256 = m.GetChannel(), m.GetBodySha256()
+		return rec
+	case *amendsv1.CustomerMessage:
+		if in.GetOpensCaseId() == "" {
+			return nil
+		}
+		rec.CaseId, rec.ContinuesCaseId = in.GetOpensCaseId(), env.GetCaseId()
+		rec.Channel, rec.BodySha256 = m.GetChannel(), m.GetBodySha256()
+		return rec
+	}
+	return nil
 }
 
 // classify says which event an input is: results pass the acceptance check,

@@ -19,6 +19,7 @@ const (
 	EventTriaged         Event = "triaged"
 	EventMessage         Event = "customer.message"
 	EventFactChanged     Event = "customer.message.changes_fact"
+	EventContinued       Event = "customer.message.after_close"
 	EventCancel          Event = "cancel"
 	EventProvider        Event = "provider.event"
 	EventResult          Event = "result"
@@ -61,18 +62,6 @@ type Input struct {
 
 func (in Input) sender() string    { return in.GetEnvelope().GetSender() }
 func (in Input) messageID() string { return in.GetEnvelope().GetMessageId() }
-
-// NeedsTriage reports whether the shell must triage the input's message before
-// it decides.
-func NeedsTriage(p proto.Message) (*amendsv1.UntrustedText, bool) {
-	switch m := p.(type) {
-	case *amendsv1.CaseOpened:
-		return m.GetMessage(), true
-	case *amendsv1.CustomerMessage:
-		return m.GetMessage(), true
-	}
-	return nil, false
-}
 
 // NeedsApprover reports whether the shell must check the input's signature
 // against the approver registry before it decides.
@@ -187,6 +176,14 @@ func fromOutside(in Input) bool {
 }
 
 func (s *step) messageEvent(m *amendsv1.CustomerMessage) (Event, string) {
+	switch elsewhere := s.in.GetOpensCaseId(); {
+	case s.rec.GetVersion() == 0:
+		return EventOpened, "" // the first of a case that continues another
+	case Closed(s.rec) && (elsewhere == "" || elsewhere == s.rec.GetCaseId()):
+		return EventRefused, "linked_cases_spent"
+	case Closed(s.rec):
+		return EventContinued, ""
+	}
 	if len(s.rec.GetMessages()) >= s.lim.Messages || s.messageBytes(m) > s.lim.MessageBytes {
 		return EventRefused, "message_limit"
 	}

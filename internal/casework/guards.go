@@ -19,7 +19,11 @@ var (
 	isSupported  = triagedAs("supported, confident, order known and the caller's", amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED)
 	isStatusOnly = triagedAs("status question only", amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY)
 	isUnclear    = triagedAs("a question would settle it", amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY)
-	isCancel     = triagedAs("withdrawn", amendsv1.TriageOutcome_TRIAGE_OUTCOME_CANCEL)
+	// A message that takes back what a closed case did is for people: that
+	// nothing was refunded may not be true.
+	isCancel = Guard{"withdrawn, and no closed case continued", func(s *step) bool {
+		return s.rec.GetTriage().GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_CANCEL && s.rec.GetContinuesCaseId() == ""
+	}}
 
 	clarificationsLeft = Guard{"clarifications left", func(s *step) bool {
 		return int(s.rec.GetConsumption().GetClarifications()) < s.lim.Clarifications

@@ -106,12 +106,12 @@ func TimerEnvelope(rec *amendsv1.CaseRecord, wake time.Time) (*amendsv1.Envelope
 }
 
 // visible gives the last version that changed something a customer sees: the
-// state, or a reply.
+// state, a reply, or where the matter goes on.
 func visible(rec *amendsv1.CaseRecord) uint64 {
 	var v uint64
 	last := none
 	for _, t := range rec.GetTimeline() {
-		if t.GetState() != last {
+		if t.GetState() != last || t.GetRow() == rowContinued {
 			v, last = t.GetVersion(), t.GetState()
 		}
 	}
@@ -128,7 +128,7 @@ func View(rec *amendsv1.CaseRecord) *amendsv1.CaseView {
 		Tenant: rec.GetTenant(), CaseId: rec.GetCaseId(), RequestId: rec.GetRequestId(), CustomerId: rec.GetCustomerId(),
 		Version: visible(rec), State: StateName(rec.GetState()), OrderId: rec.GetTriage().GetOrderId(),
 		OpenedAt: rec.GetOpenedAt(), UpdatedAt: rec.GetUpdatedAt(), Closed: Closed(rec), TraceId: rec.GetTraceId(), BodySha256: rec.GetBodySha256(),
-		Next: nextWord(rec),
+		Next: nextWord(rec), ContinuedByCaseId: rec.GetContinuedByCaseId(),
 	}
 	last := none
 	for _, t := range rec.GetTimeline() {

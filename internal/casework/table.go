@@ -148,8 +148,7 @@ var Table = []Row{
 
 	{"message.recorded", []amendsv1.CaseState{received, investigating, awaitApproval, requested, reconciling, refunded, declined, cancelled, handoff}, EventMessage, nil, Same, effects(recordMessage)},
 	{"message.recorded.other_order", []amendsv1.CaseState{received, investigating, holding, requested, reconciling, refunded, declined, cancelled, handoff}, EventFactChanged, nil, Same, effects(recordMessage)},
-	{"message.after_close", []amendsv1.CaseState{closed}, EventMessage, nil, Same, effects(recordMessage)},
-	{"message.after_close.other_order", []amendsv1.CaseState{closed}, EventFactChanged, nil, Same, effects(recordMessage)},
+	{"message.after_close", []amendsv1.CaseState{closed, cancelled}, EventContinued, nil, Same, effects(noteContinuation)},
 	{"input.refused", always, EventRefused, nil, Same, effects(noteRefusal)},
 }
 

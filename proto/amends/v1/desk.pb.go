@@ -45,9 +45,11 @@ type CaseView struct {
 	Closed  bool                   `protobuf:"varint,14,opt,name=closed,proto3" json:"closed,omitempty"`
 	TraceId string                 `protobuf:"bytes,15,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// Lets the gateway tell a retry from another body under the same key; not shown.
-	BodySha256    string `protobuf:"bytes,16,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BodySha256 string `protobuf:"bytes,16,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
+	// The linked case in which the customer's later messages are.
+	ContinuedByCaseId string `protobuf:"bytes,17,opt,name=continued_by_case_id,json=continuedByCaseId,proto3" json:"continued_by_case_id,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *CaseView) Reset() {
@@ -188,6 +190,13 @@ func (x *CaseView) GetTraceId() string {
 func (x *CaseView) GetBodySha256() string {
 	if x != nil {
 		return x.BodySha256
+	}
+	return ""
+}
+
+func (x *CaseView) GetContinuedByCaseId() string {
+	if x != nil {
+		return x.ContinuedByCaseId
 	}
 	return ""
 }
@@ -776,7 +785,7 @@ var File_amends_v1_desk_proto protoreflect.FileDescriptor
 
 const file_amends_v1_desk_proto_rawDesc = "" +
 	"\n" +
-	"\x14amends/v1/desk.proto\x12\tamends.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x05\n" +
+	"\x14amends/v1/desk.proto\x12\tamends.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xec\x05\n" +
 	"\bCaseView\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
 	"\acase_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06caseId\x12(\n" +
@@ -798,7 +807,8 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"\x06closed\x18\x0e \x01(\bR\x06closed\x12\"\n" +
 	"\btrace_id\x18\x0f \x01(\tB\a\xbaH\x04r\x02\x18@R\atraceId\x12(\n" +
 	"\vbody_sha256\x18\x10 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
-	"bodySha256\"p\n" +
+	"bodySha256\x128\n" +
+	"\x14continued_by_case_id\x18\x11 \x01(\tB\a\xbaH\x04r\x02\x18@R\x11continuedByCaseId\"p\n" +
 	"\tViewEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x1d\n" +
 	"\x05state\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18 R\x05state\x12*\n" +
