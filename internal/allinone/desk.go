@@ -34,6 +34,10 @@ type Options struct {
 	// External leaves the services out: broker, Redis and provider run, and
 	// WriteConfigs gives the files the services' own binaries start with.
 	External bool
+	// Apart leaves some services out: they run as processes of their own, from
+	// the files of WriteConfigs. A gateway or console among them listens where
+	// this says.
+	Apart []roles.Service
 	// Unlimited takes the rate limits away, for load.
 	Unlimited bool
 	// GatewayListen and ConsoleListen default to free ports on the loopback

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/policy"
@@ -42,14 +43,26 @@ func (d *Desk) startServices(ctx, begin context.Context) error {
 	}
 	gatewayAt, consoleAt := make(chan string, 1), make(chan string, 1)
 	for _, p := range d.parts(d.configure(corpus.Version()), gatewayAt, consoleAt) {
+		if slices.Contains(d.opts.Apart, p.service) {
+			continue
+		}
 		if err := d.startPart(ctx, begin, p); err != nil {
 			return err
 		}
 	}
-	for into, at := range map[*string]chan string{&d.GatewayURL: gatewayAt, &d.ConsoleURL: consoleAt} {
+	for _, api := range []struct {
+		service roles.Service
+		listen  string
+		at      chan string
+		into    *string
+	}{{roles.Gateway, d.opts.GatewayListen, gatewayAt, &d.GatewayURL}, {roles.Console, d.opts.ConsoleListen, consoleAt, &d.ConsoleURL}} {
+		if slices.Contains(d.opts.Apart, api.service) {
+			*api.into = "http://" + api.listen
+			continue
+		}
 		select {
-		case addr := <-at:
-			*into = "http://" + addr
+		case addr := <-api.at:
+			*api.into = "http://" + addr
 		case err := <-d.failed:
 			return err
 		case <-begin.Done():

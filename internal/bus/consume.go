@@ -34,6 +34,7 @@ func (c *Conn) Consume(ctx context.Context, consumer string, h Handler, o Consum
 		}
 		rej := m.open()
 		if rej == nil {
+			d.opened = m
 			return h(ctx, m)
 		}
 		if o.OnReject != nil {

@@ -29,6 +29,8 @@ type delivery struct {
 	msg  *nats.Msg
 	meta *nats.MsgMetadata
 	last bool
+	// opened is the message once its envelope has been opened.
+	opened *Message
 	// claimed by whoever settles it: its worker, or the watch when it hangs.
 	claimed atomic.Bool
 
@@ -129,6 +131,10 @@ func (p *pump) settle(ctx context.Context, d *delivery, err error) {
 	took := time.Since(d.begun)
 	if err == nil {
 		p.finish(ctx, d, "acked", "", took, wordAck)
+		if p.opts.OnAcked != nil && d.opened != nil {
+			p.conn.atBroker()
+			p.opts.OnAcked(ctx, d.opened)
+		}
 		return
 	}
 	o := classify(err)

@@ -65,6 +65,9 @@ type ConsumeOptions struct {
 	// a dead letter, so that a specialist can answer its sender. Envelope and
 	// Payload are what could be decoded and may be nil.
 	OnReject func(ctx context.Context, m *Message, rej *envelope.Rejection)
+	// OnAcked is called when the broker has a handled message's acknowledgement,
+	// for tests that end the process there.
+	OnAcked func(ctx context.Context, m *Message)
 }
 
 // Reasons the bus itself gives dead letters.

@@ -44,6 +44,7 @@ func (c *Conn) PublishAll(ctx context.Context, pubs ...Publication) []Published 
 			continue
 		}
 		sent[i] = flight{id, w}
+		c.sent(ctx, p.Subject)
 	}
 	limited, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
 	defer cancel()

@@ -53,6 +53,7 @@ func (c *Conn) roundTrip(ctx context.Context, limit <-chan time.Time, subj strin
 		id, reply, w := c.replies.expect(subj, c.nc.Stats().Reconnects)
 		err := c.nc.PublishMsg(&nats.Msg{Subject: subj, Reply: reply, Header: hdr, Data: data})
 		if err == nil {
+			c.sent(ctx, subj)
 			m, err := c.await(ctx, limit, w)
 			c.replies.forget(id)
 			return m, err

@@ -33,6 +33,8 @@ type Deps struct {
 	Now    func() time.Time
 	// Ready is told the bound address once requests are served.
 	Ready func(addr string)
+	// Reached lets a test stand at the points of what is handed in.
+	Reached func(ctx context.Context, p Point, env *amendsv1.Envelope)
 }
 
 // broker is what the gateway needs of the bus; tests make it fail.
@@ -57,6 +59,7 @@ type gateway struct {
 	// requests and streams bound what is open at once.
 	requests gate
 	streams  gate
+	tell     func(ctx context.Context, p Point, env *amendsv1.Envelope)
 	// stopping ends the streams when the process is to end.
 	stopping <-chan struct{}
 }
@@ -113,7 +116,7 @@ func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_r
 	}
 	g := &gateway{
 		bus: b, log: deps.Log, now: deps.Now, tracer: deps.Tracer, keys: keys,
-		views: newViews(b, deps.Log), stopping: ctx.Done(),
+		views: newViews(b, deps.Log), tell: deps.Reached, stopping: ctx.Done(),
 		posts: map[*Channel]*bucket{}, reads: map[*Channel]*bucket{},
 		requests: gate{limit: int64(cfg.Limits.InFlight)}, streams: gate{limit: int64(cfg.Limits.Streams)},
 	}

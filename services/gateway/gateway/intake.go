@@ -39,9 +39,14 @@ func (p post) untrusted() *amendsv1.UntrustedText {
 // whether the first one did.
 func (g *gateway) send(ctx context.Context, env *amendsv1.Envelope, payload proto.Message, opts ...bus.PublishOption) error {
 	subj := subject.Intake(string(roles.Gateway), env.GetTenant(), env.GetCaseId())
+	ctx = g.watched(ctx, env)
+	g.reached(ctx, RequestChecked, env)
 	_, err := g.bus.Send(ctx, subj, env, payload, opts...)
 	if errors.Is(err, bus.ErrUncertain) && ctx.Err() == nil {
 		_, err = g.bus.Send(ctx, subj, env, payload, opts...)
+	}
+	if err == nil {
+		g.reached(ctx, RequestStored, env)
 	}
 	return err
 }

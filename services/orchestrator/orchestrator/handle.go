@@ -30,21 +30,25 @@ func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
 		AppliedInput: &amendsv1.AppliedInput{Envelope: m.Envelope, BrokerTime: timestamppb.New(m.Time), Stream: m.Stream, PolicyCorpus: o.cfg.PolicyCorpus},
 		Payload:      m.Payload,
 	}
+	ctx = o.watched(ctx, m.Envelope)
+	o.reached(ctx, InputTaken, m.Envelope)
 	fresh := m.Delivered > 1 // a redelivery may follow a commit this process did not see
 	for range maxTries {
 		snap, cached, err := o.load(ctx, m, fresh)
 		if err != nil {
 			return err
 		}
+		o.reached(ctx, CaseLoaded, m.Envelope)
 		if snap.Record != nil && casework.Handled(snap.Record, in.GetEnvelope().GetSender(), in.GetEnvelope().GetMessageId()) {
 			o.metrics.resent.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", "repeat")))
-			return o.resend(ctx, snap.Record)
+			return o.sentAll(ctx, m, o.resend(ctx, snap.Record))
 		}
 		// Again after a lost race: an approval checked against a stale record
 		// would be thrown away.
 		if err := o.prepare(ctx, &in, snap.Record, m.LastDelivery); err != nil {
 			return err
 		}
+		o.reached(ctx, LookedUp, m.Envelope)
 		commit, err := casework.Decide(snap.Record, in, o.lim)
 		if err != nil {
 			if cached { // never refuse on a record that may be stale
@@ -53,12 +57,14 @@ func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
 			}
 			return o.undecided(ctx, m, snap.Record, err)
 		}
+		o.reached(ctx, Decided, m.Envelope)
 		seq, err := o.store.Commit(ctx, commit, snap.Seq)
 		switch {
 		case err == nil:
 			o.cache.put(casestore.Snapshot{Record: commit.GetRecord(), Seq: seq})
 			o.count(ctx, commit)
-			return o.send(ctx, commit.GetRecord(), casework.Delta(snap.Record, commit.GetRecord(), o.lim))
+			o.reached(ctx, Committed, m.Envelope)
+			return o.sentAll(ctx, m, o.send(ctx, commit.GetRecord(), casework.Delta(snap.Record, commit.GetRecord(), o.lim)))
 		case errors.Is(err, casestore.ErrInvalid):
 			return bus.Reject("commit_invalid", err)
 		case errors.Is(err, casestore.ErrConflict), errors.Is(err, casestore.ErrUncertain):
@@ -69,6 +75,14 @@ func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
 		}
 	}
 	return bus.Retry(fmt.Errorf("case %s: %d lost races", m.Parts.CaseID, maxTries))
+}
+
+// sentAll passes on what became of an input's sends.
+func (o *orchestrator) sentAll(ctx context.Context, m *bus.Message, err error) error {
+	if err == nil {
+		o.reached(ctx, AllSent, m.Envelope)
+	}
+	return err
 }
 
 // load gives the case an input is for: from the cache, else from the stream's

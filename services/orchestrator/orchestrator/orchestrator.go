@@ -44,6 +44,7 @@ type orchestrator struct {
 	locks    *locks
 	views    *views
 	metrics  metrics
+	tell     func(ctx context.Context, p Point, in *amendsv1.Envelope)
 }
 
 type metrics struct {
@@ -61,6 +62,8 @@ type Deps struct {
 	// Now is the process's clock; it decides nothing, it only spares sends that
 	// would be too late. Nil takes the machine's.
 	Now func() time.Time
+	// Reached lets a test stand at the points of an input's handling.
+	Reached func(ctx context.Context, p Point, in *amendsv1.Envelope)
 }
 
 // Run serves until ctx ends; in-flight inputs are finished or given back.
@@ -93,7 +96,7 @@ func build(cfg Config, deps Deps, st store, own owners, registry *approval.Regis
 	}
 	o := &orchestrator{
 		cfg: cfg, lim: lim, log: deps.Log, conn: deps.Bus, store: st, owners: own, registry: registry, now: deps.Now,
-		cache: newCache(), locks: newLocks(), views: newViews(),
+		cache: newCache(), locks: newLocks(), views: newViews(), tell: deps.Reached,
 	}
 	for _, c := range []struct {
 		into *metric.Int64Counter
@@ -118,10 +121,16 @@ func build(cfg Config, deps Deps, st store, own owners, registry *approval.Regis
 // that started cases never wait behind new ones.
 func (o *orchestrator) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
+	var acked func(context.Context, *bus.Message)
+	if o.tell != nil {
+		acked = func(ctx context.Context, m *bus.Message) { o.tell(ctx, Acknowledged, m.Envelope) }
+	}
 	for consumer, workers := range map[string]int{
 		roles.ConsumerResults: o.cfg.Workers, roles.ConsumerDecisions: o.cfg.Workers, roles.ConsumerPosts: o.cfg.Workers, roles.ConsumerDue: max(o.cfg.Workers/8, 1),
 	} {
-		g.Go(func() error { return o.conn.Consume(ctx, consumer, o.handle, bus.ConsumeOptions{Workers: workers}) })
+		g.Go(func() error {
+			return o.conn.Consume(ctx, consumer, o.handle, bus.ConsumeOptions{Workers: workers, OnAcked: acked})
+		})
 	}
 	g.Go(func() error { return o.sweep(ctx) })
 	return g.Wait()
