@@ -63,6 +63,9 @@ func showSince(w io.Writer, v deskapi.View, seen uint64) {
 }
 
 func showNext(w io.Writer, v deskapi.View) {
+	if v.ContinuedBy != "" {
+		fmt.Fprintf(w, "continued by: %s\n", display.Line(v.ContinuedBy))
+	}
 	if v.Next != "" {
 		fmt.Fprintf(w, "next: %s%s\n", display.Line(v.Next), clock(" ", v.NextAt))
 	}

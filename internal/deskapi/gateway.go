@@ -79,6 +79,9 @@ type View struct {
 	NextAt  *time.Time `json:"next_at,omitempty"`
 	Next    string     `json:"next,omitempty"`
 	Closed  bool       `json:"closed"`
+	// ContinuedBy is the linked case in which the customer wrote on after this
+	// one was closed.
+	ContinuedBy string `json:"continued_by,omitempty"`
 	TraceID string     `json:"trace_id,omitempty"`
 }
 

@@ -13,8 +13,9 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// addMessage handles POST /v1/cases/{id}/messages. A closed case takes messages
-// too: people see them in its record.
+// addMessage handles POST /v1/cases/{id}/messages. A message to a closed case
+// goes on in a linked case of the same request, which the closed one's view
+// names.
 //
 // The message is named by its key alone, so a retry is the same message and is
 // recorded once. Another body under a used key is answered with 202 like a

@@ -39,7 +39,7 @@ func customerView(v *amendsv1.CaseView) deskapi.View {
 	out := deskapi.View{
 		CaseID: v.GetCaseId(), RequestID: v.GetRequestId(), Version: v.GetVersion(), State: v.GetState(), OrderID: v.GetOrderId(),
 		OpenedAt: deskapi.TimeOf(v.GetOpenedAt()), UpdatedAt: deskapi.TimeOf(v.GetUpdatedAt()),
-		NextAt: deskapi.TimeOf(v.GetNextAt()), Next: v.GetNext(), Closed: v.GetClosed(), TraceID: v.GetTraceId(),
+		NextAt: deskapi.TimeOf(v.GetNextAt()), Next: v.GetNext(), Closed: v.GetClosed(), ContinuedBy: v.GetContinuedByCaseId(), TraceID: v.GetTraceId(),
 		Timeline: make([]deskapi.ViewEntry, 0, len(v.GetTimeline())),
 		Replies:  make([]deskapi.ViewReply, 0, len(v.GetReplies())),
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/casestore"
 	"github.com/amends-dev/amends/internal/casework"
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -24,17 +25,32 @@ const maxTries = 6
 // the commit protocol: load, look whether the input is in the record, decide,
 // compare-and-set, send, and only then acknowledge.
 func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
-	unlock := o.locks.lock(m.Parts.Tenant, m.Parts.CaseID)
-	defer unlock()
+	ctx = o.watched(ctx, m.Envelope)
+	o.reached(ctx, InputTaken, m.Envelope)
+	return o.apply(ctx, m, place{id: m.Parts.CaseID})
+}
+
+// place is the case an input is applied to: the one it was sent to, or a linked
+// one that continues a closed case.
+type place struct {
+	id string
+	// from is the closed case, or nil.
+	from *amendsv1.CaseRecord
+}
+
+func (o *orchestrator) apply(ctx context.Context, m *bus.Message, at place) error {
+	unlock := o.locks.lock(m.Parts.Tenant, at.id)
+	defer func() { unlock() }()
 	in := casework.Input{
 		AppliedInput: &amendsv1.AppliedInput{Envelope: m.Envelope, BrokerTime: timestamppb.New(m.Time), Stream: m.Stream, PolicyCorpus: o.cfg.PolicyCorpus},
 		Payload:      m.Payload,
 	}
-	ctx = o.watched(ctx, m.Envelope)
-	o.reached(ctx, InputTaken, m.Envelope)
+	if at.from != nil {
+		in.OpensCaseId = at.id
+	}
 	fresh := m.Delivered > 1 // a redelivery may follow a commit this process did not see
 	for range maxTries {
-		snap, cached, err := o.load(ctx, m, fresh)
+		snap, cached, err := o.load(ctx, m, at.id, fresh)
 		if err != nil {
 			return err
 		}
@@ -43,9 +59,20 @@ func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
 			o.metrics.resent.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", "repeat")))
 			return o.sentAll(ctx, m, o.resend(ctx, snap.Record))
 		}
+		if casework.Continues(snap.Record, in) {
+			unlock() // of two cases only one is locked at a time
+			linked, err := o.goOn(ctx, m, snap.Record)
+			unlock = o.locks.lock(m.Parts.Tenant, at.id)
+			if err != nil {
+				return err
+			}
+			if linked != "" {
+				in.OpensCaseId = linked
+			}
+		}
 		// Again after a lost race: an approval checked against a stale record
 		// would be thrown away.
-		if err := o.prepare(ctx, &in, snap.Record, m.LastDelivery); err != nil {
+		if err := o.prepare(ctx, &in, at, snap.Record, m.LastDelivery); err != nil {
 			return err
 		}
 		o.reached(ctx, LookedUp, m.Envelope)
@@ -74,7 +101,32 @@ func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
 			return bus.Retry(err)
 		}
 	}
-	return bus.Retry(fmt.Errorf("case %s: %d lost races", m.Parts.CaseID, maxTries))
+	return bus.Retry(fmt.Errorf("case %s: %d lost races", at.id, maxTries))
+}
+
+// goOn applies a message to the linked case that continues a closed one, and
+// gives its id, or nothing when the request has become as many cases as it may.
+// The closed case records the message afterwards: until then a redelivery does
+// all of this again and finds the same case.
+func (o *orchestrator) goOn(ctx context.Context, m *bus.Message, closed *amendsv1.CaseRecord) (string, error) {
+	for n := 2; n <= casework.MaxLinked; n++ {
+		id := casework.LinkedID(closed.GetRequestId(), n)
+		if ident.Token(id) != nil {
+			return "", nil // the request's id leaves no room for a number
+		}
+		snap, err := o.store.Load(ctx, closed.GetTenant(), id)
+		if err != nil && !errors.Is(err, casestore.ErrNotFound) {
+			return "", bus.Retry(err)
+		}
+		if err == nil && snap.Record.GetContinuesCaseId() != closed.GetCaseId() {
+			continue
+		}
+		if err := o.apply(ctx, m, place{id: id, from: closed}); err != nil {
+			return "", err
+		}
+		return id, nil
+	}
+	return "", nil
 }
 
 // sentAll passes on what became of an input's sends.
@@ -88,8 +140,8 @@ func (o *orchestrator) sentAll(ctx context.Context, m *bus.Message, err error) e
 // load gives the case an input is for: from the cache, else from the stream's
 // leader. A first post is taken to open its case without asking: if it does
 // not, its commit loses the compare-and-set.
-func (o *orchestrator) load(ctx context.Context, m *bus.Message, fresh bool) (snap casestore.Snapshot, cached bool, err error) {
-	tenant, id := m.Parts.Tenant, m.Parts.CaseID
+func (o *orchestrator) load(ctx context.Context, m *bus.Message, id string, fresh bool) (snap casestore.Snapshot, cached bool, err error) {
+	tenant := m.Parts.Tenant
 	if !fresh {
 		if snap, ok := o.cache.get(tenant, id); ok {
 			return snap, true, nil

@@ -18,9 +18,9 @@ import (
 // input, where they stay with the log: deciding itself does no I/O. On the last
 // delivery of a message a look-up that cannot be had is for a person, so that
 // an accepted post is a case and not a dead letter (LOSS-1).
-func (o *orchestrator) prepare(ctx context.Context, in *casework.Input, rec *amendsv1.CaseRecord, last bool) error {
-	if text, ok := casework.NeedsTriage(in.Payload); ok {
-		t, err := o.triage(ctx, in, rec, text)
+func (o *orchestrator) prepare(ctx context.Context, in *casework.Input, at place, rec *amendsv1.CaseRecord, last bool) error {
+	if text, ok := casework.NeedsTriage(rec, in.Payload); ok {
+		t, err := o.triage(ctx, in, at, rec, text)
 		switch {
 		case err != nil && !last:
 			return bus.Retry(err)
@@ -48,11 +48,14 @@ func (o *orchestrator) prepare(ctx context.Context, in *casework.Input, rec *ame
 // triage reads a message and asks the payments side which of the orders it
 // names are the caller's. The caller is the envelope's, set at the gateway;
 // the text never says who somebody is.
-func (o *orchestrator) triage(ctx context.Context, in *casework.Input, rec *amendsv1.CaseRecord, text *amendsv1.UntrustedText) (*amendsv1.Triage, error) {
+func (o *orchestrator) triage(ctx context.Context, in *casework.Input, at place, rec *amendsv1.CaseRecord, text *amendsv1.UntrustedText) (*amendsv1.Triage, error) {
 	env := in.GetEnvelope()
 	reading := triage.Read(text.GetText())
-	if rec != nil {
+	switch {
+	case rec != nil:
 		reading = reading.Continue(rec.GetTriage())
+	case at.from != nil:
+		reading = reading.Continue(at.from.GetTriage())
 	}
 	mine := make([]bool, len(reading.Refs))
 	g, gctx := errgroup.WithContext(ctx)
@@ -68,7 +71,7 @@ func (o *orchestrator) triage(ctx context.Context, in *casework.Input, rec *amen
 	}
 	var owned, calls []string
 	for i, ref := range reading.Refs {
-		calls = append(calls, fmt.Sprintf("call-%s-t%d", ident.Suffix(env.GetCaseId()), len(rec.GetMessages())*triage.MaxRefs+i+1))
+		calls = append(calls, fmt.Sprintf("call-%s-t%d", ident.Suffix(at.id), len(rec.GetMessages())*triage.MaxRefs+i+1))
 		if mine[i] {
 			owned = append(owned, ref)
 		}
