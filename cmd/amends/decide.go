@@ -20,16 +20,13 @@ import (
 
 // signFlags are what approving and denying have in common.
 type signFlags struct {
-	Case      string `arg:"" help:"Case id."`
-	Key       string `required:"" type:"path" placeholder:"FILE" help:"Your key file."`
-	Tenant    string `required:"" env:"AMENDS_TENANT" help:"Tenant of the case."`
-	Console   string `env:"AMENDS_CONSOLE_URL" default:"http://127.0.0.1:8081" placeholder:"URL" help:"Where the console is."`
-	TokenFile string `required:"" env:"AMENDS_TOKEN_FILE" type:"path" placeholder:"FILE" help:"File with your staff token."`
-	Yes       bool   `help:"Sign without asking."`
+	Case string `arg:"" help:"Case id."`
+	Key  string `required:"" type:"path" placeholder:"FILE" help:"Your key file."`
+	consoleFlags
+	Yes bool `help:"Sign without asking."`
 
 	Wait   time.Duration `default:"15s" help:"How long to wait until the desk has judged the decision."`
 	NoWait bool          `help:"Only hand the decision in."`
-	output
 }
 
 // maxWait bounds --wait; what takes longer is for the operators of the desk.
@@ -38,11 +35,11 @@ const maxWait = 10 * time.Minute
 // AfterApply checks what was said. kong calls Validate before it looks for
 // missing flags, and those would be told as bad ones.
 func (f *signFlags) AfterApply() error {
-	if err := ident.Tokens("case", f.Case, "--tenant", f.Tenant); err != nil {
+	if err := ident.Tokens("case", f.Case); err != nil {
 		return err
 	}
-	if err := deskclient.CheckURL(f.Console); err != nil {
-		return fmt.Errorf("--console: %w", err)
+	if err := f.consoleFlags.AfterApply(); err != nil {
+		return err
 	}
 	if f.Wait <= 0 || f.Wait > maxWait {
 		return fmt.Errorf("--wait: want more than 0 and up to %s", maxWait)
@@ -54,19 +51,7 @@ const stateAwaitingApproval = "AWAITING_APPROVAL"
 
 // decide shows, asks, signs, hands in and tells what became of it.
 func (f *signFlags) decide(ctx context.Context, t *terminal, verdict amendsv1.Verdict, reason string) error {
-	data, err := readPrivate(f.Key)
-	if err != nil {
-		return fmt.Errorf("key: %w", err)
-	}
-	key, err := approval.ParseKey(data)
-	if err != nil {
-		return err
-	}
-	token, err := readToken(f.TokenFile)
-	if err != nil {
-		return err
-	}
-	desk, err := deskclient.NewConsole(deskclient.Config{URL: f.Console, Token: token})
+	key, desk, err := f.open()
 	if err != nil {
 		return err
 	}
@@ -87,17 +72,31 @@ func (f *signFlags) decide(ctx context.Context, t *terminal, verdict amendsv1.Ve
 	if err != nil {
 		return fmt.Errorf("not signed: %w", err)
 	}
-	if err := f.confirm(t, p, shown, text); err != nil {
+	if err := f.confirm(t, func(w io.Writer) { describe(w, p, shown, text) }); err != nil {
 		return fmt.Errorf("not signed: %w", err)
 	}
 	if err := approval.Sign(key, d); err != nil {
 		return err
 	}
-	relayed, err := handIn(ctx, desk, d)
+	relayed, err := handIn(ctx, desk.Decide, d)
 	if err != nil {
 		return fmt.Errorf("signed, but not handed in: %w", err)
 	}
-	return f.report(ctx, t, desk, decisionSent{SignedDecision: d, messageID: relayed.MessageID, version: shown.Version})
+	return f.report(ctx, t, desk, decisionSent{d, handedIn{tenant: f.Tenant, caseID: f.Case, messageID: relayed.MessageID, version: shown.Version}})
+}
+
+// open reads the key and gives the client of the console.
+func (f *signFlags) open() (approval.Key25519, *deskclient.Console, error) {
+	data, err := readPrivate(f.Key)
+	if err != nil {
+		return approval.Key25519{}, nil, fmt.Errorf("key: %w", err)
+	}
+	key, err := approval.ParseKey(data)
+	if err != nil {
+		return approval.Key25519{}, nil, err
+	}
+	desk, err := f.consoleFlags.desk()
+	return key, desk, err
 }
 
 // proposal is an action as computed here, from the record.
@@ -144,12 +143,12 @@ func propose(tenant, caseID string, shown deskapi.Action, action *amendsv1.Actio
 }
 
 // confirm shows exactly what will be signed and asks.
-func (f *signFlags) confirm(t *terminal, p proposal, shown deskapi.Action, text string) error {
+func (f *signFlags) confirm(t *terminal, show func(io.Writer)) error {
 	out := t.out
 	if f.JSON {
 		out = t.err
 	}
-	describe(out, p, shown, text)
+	show(out)
 	if f.Yes {
 		return nil
 	}

@@ -20,12 +20,12 @@ const (
 	maxPause = 2 * time.Second
 )
 
-// handIn sends a decision, and the same one again while the console cannot
+// handIn sends something signed, and the same again while the console cannot
 // take it.
-func handIn(ctx context.Context, desk *deskclient.Console, d *amendsv1.SignedDecision) (deskapi.Relayed, error) {
+func handIn[T any](ctx context.Context, send func(context.Context, T) (deskapi.Relayed, error), signed T) (deskapi.Relayed, error) {
 	pause := 200 * time.Millisecond
 	for try := 1; ; try++ {
-		relayed, err := desk.Decide(ctx, d)
+		relayed, err := send(ctx, signed)
 		if err == nil {
 			return relayed, nil
 		}
@@ -47,8 +47,13 @@ func handIn(ctx context.Context, desk *deskclient.Console, d *amendsv1.SignedDec
 // decisionSent is a decision on its way to its case.
 type decisionSent struct {
 	*amendsv1.SignedDecision
-	messageID string
-	// version is that of the case the decision was made on.
+	handedIn
+}
+
+// handedIn is something signed on its way to its case.
+type handedIn struct {
+	tenant, caseID, messageID string
+	// version is that of the case it was made on.
 	version uint64
 }
 
@@ -86,7 +91,7 @@ func (f *signFlags) report(ctx context.Context, t *terminal, desk *deskclient.Co
 	if !f.NoWait {
 		ctx, cancel := context.WithTimeout(ctx, f.Wait)
 		defer cancel()
-		j, err := judgement(ctx, desk, d)
+		j, err := judgement(ctx, desk, d.handedIn)
 		switch {
 		case err != nil:
 			out.Unjudged = true
@@ -109,11 +114,11 @@ func (f *signFlags) report(ctx context.Context, t *terminal, desk *deskclient.Co
 // judgement waits until the case has judged a decision. The console holds each
 // request for a while until the case has another version; a read that fails is
 // repeated if it may be.
-func judgement(ctx context.Context, desk *deskclient.Console, d decisionSent) (deskapi.Judgement, error) {
+func judgement(ctx context.Context, desk *deskclient.Console, d handedIn) (deskapi.Judgement, error) {
 	seen := d.version
 	last := fmt.Errorf("the case is at v%d", seen)
 	for pause := askAgain; ; pause = min(2*pause, maxPause) {
-		rec, err := desk.Record(ctx, d.GetTenant(), d.GetCaseId(), seen+1)
+		rec, err := desk.Record(ctx, d.tenant, d.caseID, seen+1)
 		problem, refused := errors.AsType[*deskapi.Problem](err)
 		switch {
 		case err == nil:

@@ -32,6 +32,7 @@ type cli struct {
 	Deny     denyCmd     `cmd:"" help:"Deny the action a case proposes."`
 	Approver approverCmd `cmd:"" help:"Approvers' keys."`
 	Case     caseCmd     `cmd:"" help:"Cases as customers see them."`
+	Custody  custodyCmd  `cmd:"" help:"Cases that were handed to people."`
 }
 
 // terminal is what a command has of the outside.

@@ -22,7 +22,8 @@ const (
 	// Approver and SecondApprover sign with keys of their own.
 	Approver       = "maya"
 	SecondApprover = "ravi"
-	StaffMember    = "sam"
+	// StaffMember signs in at the console and has a custodian's key.
+	StaffMember = "sam"
 )
 
 // Trial are the credentials of the trial world.
@@ -31,7 +32,8 @@ type Trial struct {
 	// for the customer it names.
 	ChannelToken, AnyToken string
 	StaffToken             string
-	// Keys are the approvers' signing keys, KeyFiles where they lie.
+	// Keys are the signing keys of approvers and custodian, KeyFiles where they
+	// lie.
 	Keys     map[string]approval.Key25519
 	KeyFiles map[string]string
 }
@@ -70,10 +72,11 @@ func openFiles(dir string) (*files, error) {
 	return f, nil
 }
 
-// approvers makes the trial approvers' keys and the registry that lists them.
+// approvers makes the keys of the trial's approvers and custodian and the
+// registry that lists them.
 func (f *files) approvers() error {
 	var people []approval.Approver
-	for _, who := range []string{Approver, SecondApprover} {
+	for _, who := range []string{Approver, SecondApprover, StaffMember} {
 		file := filepath.Join(f.dir, "approvers", who+".pem")
 		text, err := keep(file, func() ([]byte, error) {
 			k, err := approval.NewKey(who, who+"-1", rand.Reader)
@@ -90,8 +93,12 @@ func (f *files) approvers() error {
 			return fmt.Errorf("approver %s: %w", who, err)
 		}
 		f.trial.Keys[who], f.trial.KeyFiles[who] = k, file
+		role := approval.RoleApprover
+		if who == StaffMember {
+			role = approval.RoleCustodian
+		}
 		people = append(people, approval.Approver{
-			ID: who, Roles: []string{approval.RoleApprover}, Tenants: []string{Tenant},
+			ID: who, Roles: []string{role}, Tenants: []string{Tenant},
 			Limits: []approval.Limit{{Currency: "INR", Minor: 100_000_000}, {Currency: "JPY", Minor: 1_000_000}},
 			Keys:   []approval.PublicKey{k.PublicEntry(time.Unix(0, 0))},
 		})

@@ -135,7 +135,7 @@ type Conflict struct {
 
 // Relayed answers a decision that was handed on.
 type Relayed struct {
-	ApprovalID string `json:"approval_id"`
+	ApprovalID string `json:"approval_id,omitempty"`
 	MessageID  string `json:"message_id"`
 }
 

@@ -36,6 +36,7 @@ const (
 	CodeCaseClosed        Code = "case_closed"
 	CodeNotConfirmed      Code = "not_confirmed"
 	CodeNoAction          Code = "no_action"
+	CodeNotInCustody      Code = "not_in_custody"
 	CodeVersionNotReached Code = "version_not_reached"
 	CodeDecisionMalformed Code = "decision_malformed"
 )

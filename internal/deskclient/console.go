@@ -45,6 +45,33 @@ func (c *Console) Action(ctx context.Context, tenant, caseID string, minVersion 
 	return out, record, nil
 }
 
+// Custody gives a case that is with people, and its packet decoded. Text and
+// hash in the answer are the console's word; a signer computes them from the
+// packet.
+func (c *Console) Custody(ctx context.Context, tenant, caseID string) (deskapi.Custody, *amendsv1.CustodyPacket, error) {
+	var out deskapi.Custody
+	if err := c.api.call(ctx, http.MethodGet, deskapi.CustodyPath(tenant, caseID), nil, nil, &out); err != nil {
+		return out, nil, err
+	}
+	packet := new(amendsv1.CustodyPacket)
+	if err := protojson.Unmarshal(out.Packet, packet); err != nil {
+		return out, nil, fmt.Errorf("decode the packet of %s: %w", caseID, err)
+	}
+	return out, packet, nil
+}
+
+// DecideCustody hands in what a custodian signed. The same again is the same
+// message.
+func (c *Console) DecideCustody(ctx context.Context, d *amendsv1.CustodyDecision) (deskapi.Relayed, error) {
+	var out deskapi.Relayed
+	body, err := protojson.Marshal(d)
+	if err != nil {
+		return out, fmt.Errorf("encode a custody decision: %w", err)
+	}
+	err = c.api.call(ctx, http.MethodPost, deskapi.CustodyPath(d.GetTenant(), d.GetCaseId()), nil, body, &out)
+	return out, err
+}
+
 // Decide hands in a signed decision. The same decision again is the same
 // message.
 func (c *Console) Decide(ctx context.Context, d *amendsv1.SignedDecision) (deskapi.Relayed, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/bojanz/currency"
 
@@ -34,6 +35,24 @@ func Valid(m *amendsv1.Money) error {
 		return fmt.Errorf("amount %d is negative", m.GetMinor())
 	}
 	return nil
+}
+
+// Parse reads a decimal in a currency, such as 450 or 450.00, exactly: it
+// refuses more digits than the currency has, signs, grouping and exponents.
+func Parse(text, code string) (*amendsv1.Money, error) {
+	digits, ok := currency.GetDigits(code)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q is not an ISO 4217 code", ErrCurrency, code)
+	}
+	whole, part, dotted := strings.Cut(text, ".")
+	if whole == "" || dotted && part == "" || len(part) > int(digits) || strings.Trim(whole+part, "0123456789") != "" {
+		return nil, fmt.Errorf("%q is not an amount in %s", text, code)
+	}
+	minor, err := strconv.ParseInt(whole+part+strings.Repeat("0", int(digits)-len(part)), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%q %s: %w", text, code, ErrOverflow)
+	}
+	return New(minor, code), nil
 }
 
 // Add gives a + b.

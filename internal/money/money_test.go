@@ -48,3 +48,22 @@ func TestArithmeticRefusesOtherCurrenciesAndOverflow(t *testing.T) {
 		t.Error("Valid accepted a bad amount")
 	}
 }
+
+func TestParseIsExact(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[[2]string]int64{
+		{"450", "INR"}: 45000, {"450.00", "INR"}: 45000, {"450.5", "INR"}: 45050, {"0.01", "INR"}: 1, {"50000", "JPY"}: 50000, {"1.234", "KWD"}: 1234,
+	} {
+		if got, err := money.Parse(in[0], in[1]); err != nil || got.GetMinor() != want || got.GetCurrency() != in[1] {
+			t.Errorf("%v: %v, %v; want %d", in, got, err, want)
+		}
+	}
+	for _, in := range [][2]string{
+		{"", "INR"}, {".5", "INR"}, {"5.", "INR"}, {"450.001", "INR"}, {"-450", "INR"}, {"+450", "INR"}, {"1,000", "INR"}, {"1e3", "INR"}, {"5.0", "JPY"},
+		{"99999999999999999999", "INR"}, {"450", "XXQ"}, {"٤٥٠", "INR"}, {"450 ", "INR"},
+	} {
+		if got, err := money.Parse(in[0], in[1]); err == nil {
+			t.Errorf("%v was read as %v", in, got)
+		}
+	}
+}

@@ -81,10 +81,13 @@ func (c *console) routes() http.Handler {
 	mux.Handle("GET /v1/cases/{tenant}/{case}", c.api(c.showRecord))
 	mux.Handle("GET /v1/cases/{tenant}/{case}/action", c.api(c.showAction))
 	mux.Handle("POST /v1/cases/{tenant}/{case}/decisions", c.api(c.relayDecision))
+	mux.Handle("GET /v1/cases/{tenant}/{case}/custody", c.api(c.showCustody))
+	mux.Handle("POST /v1/cases/{tenant}/{case}/custody", c.api(c.relayCustody))
 	mux.Handle("GET /cases/{tenant}/{case}", c.page())
 	mux.Handle("/v1/cases/{tenant}/{case}", edge.MethodNotAllowed("GET, HEAD"))
 	mux.Handle("/v1/cases/{tenant}/{case}/action", edge.MethodNotAllowed("GET, HEAD"))
 	mux.Handle("/v1/cases/{tenant}/{case}/decisions", edge.MethodNotAllowed("POST"))
+	mux.Handle("/v1/cases/{tenant}/{case}/custody", edge.MethodNotAllowed("GET, HEAD, POST"))
 	mux.Handle("/cases/{tenant}/{case}", edge.MethodNotAllowed("GET, HEAD"))
 	mux.Handle("/", edge.NotFound)
 	return mux

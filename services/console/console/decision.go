@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/amends-dev/amends/internal/approval"
@@ -40,35 +41,45 @@ func (c *console) relayDecision(w http.ResponseWriter, r request) *deskapi.Probl
 	if problem != nil {
 		return problem
 	}
+	id, problem := c.relay(r, d, decisionID(d))
+	if problem != nil {
+		return problem
+	}
+	edge.WriteJSON(w, http.StatusAccepted, deskapi.Relayed{ApprovalID: d.GetApprovalId(), MessageID: id})
+	return nil
+}
+
+// relay hands what somebody signed to the case it is about, and gives the id of
+// the message.
+func (c *console) relay(r request, signed proto.Message, id string) (string, *deskapi.Problem) {
 	// The record says whose case it is and which trace it belongs to; none of
 	// that changes, so a stale one will do.
 	rec, problem := c.read(r)
 	if problem != nil {
-		return problem
+		return "", problem
 	}
 	env := &amendsv1.Envelope{
-		MessageId: decisionID(d), CaseId: rec.GetCaseId(), Tenant: rec.GetTenant(), RequestId: rec.GetRequestId(),
+		MessageId: id, CaseId: rec.GetCaseId(), Tenant: rec.GetTenant(), RequestId: rec.GetRequestId(),
 		Sender: string(roles.Console), Recipient: string(roles.Orchestrator),
 		Purpose: "decision relayed by " + r.staff.ID, CustomerId: rec.GetCustomerId(), TraceId: rec.GetTraceId(),
 		SentAt: timestamppb.New(c.now()),
 	}
 	ctx := inTrace(r.Context(), rec.GetTraceId())
 	subj := subject.Intake(string(roles.Console), r.tenant, r.caseID)
-	_, err := c.bus.Send(ctx, subj, env, d)
+	_, err := c.bus.Send(ctx, subj, env, signed)
 	if errors.Is(err, bus.ErrUncertain) && ctx.Err() == nil {
 		// Stored twice it is still one message to the orchestrator.
-		_, err = c.bus.Send(ctx, subj, env, d)
+		_, err = c.bus.Send(ctx, subj, env, signed)
 	}
 	if err != nil {
 		if _, rejected := errors.AsType[*envelope.Rejection](err); rejected {
-			return malformed("a field breaks the schema's rules")
+			return "", malformed("a field breaks the schema's rules")
 		}
 		c.log.LogAttrs(ctx, slog.LevelWarn, "decision not stored",
 			slog.String("tenant", r.tenant), slog.String("case_id", r.caseID), slog.Any("error", err))
-		return unavailable
+		return "", unavailable
 	}
-	edge.WriteJSON(w, http.StatusAccepted, deskapi.Relayed{ApprovalID: d.GetApprovalId(), MessageID: env.GetMessageId()})
-	return nil
+	return id, nil
 }
 
 // inTrace continues the case's trace, whatever the caller's was: an approval is
@@ -83,15 +94,24 @@ func inTrace(ctx context.Context, traceID string) context.Context {
 	return trace.ContextWithSpanContext(ctx, trace.NewSpanContext(cfg))
 }
 
-// readDecision reads a decision and checks its form: every field there, the
-// case that of the path, a signature of the right length.
-func readDecision(w http.ResponseWriter, r request) (*amendsv1.SignedDecision, *deskapi.Problem) {
+// readSigned reads the body of something signed.
+func readSigned(w http.ResponseWriter, r request) ([]byte, *deskapi.Problem) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDecision))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
 		return nil, decisionTooLarge
 	}
 	if err != nil {
 		return nil, malformed("the body ended early")
+	}
+	return body, nil
+}
+
+// readDecision reads a decision and checks its form: every field there, the
+// case that of the path, a signature of the right length.
+func readDecision(w http.ResponseWriter, r request) (*amendsv1.SignedDecision, *deskapi.Problem) {
+	body, problem := readSigned(w, r)
+	if problem != nil {
+		return nil, problem
 	}
 	d := new(amendsv1.SignedDecision)
 	if err := protojson.Unmarshal(body, d); err != nil {
@@ -109,5 +129,9 @@ func readDecision(w http.ResponseWriter, r request) (*amendsv1.SignedDecision, *
 // decisionID is a function of the signature: the same decision handed in again
 // is the same message.
 func decisionID(d *amendsv1.SignedDecision) string {
-	return ident.Derive(d.GetSignedAt().AsTime(), envelope.ApprovalDecision, hex.EncodeToString(d.GetSignature()))
+	return signedID(envelope.ApprovalDecision, d.GetSignedAt(), d.GetSignature())
+}
+
+func signedID(kind string, at *timestamppb.Timestamp, signature []byte) string {
+	return ident.Derive(at.AsTime(), kind, hex.EncodeToString(signature))
 }
