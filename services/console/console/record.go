@@ -148,7 +148,7 @@ func recordJSON(r *amendsv1.CaseRecord) (json.RawMessage, error) {
 	return protoJSON(&amendsv1.CaseRecord{
 		Tenant: r.GetTenant(), CaseId: r.GetCaseId(), RequestId: r.GetRequestId(), CustomerId: r.GetCustomerId(), Channel: r.GetChannel(),
 		Version: r.GetVersion(), State: r.GetState(), OpenedAt: r.GetOpenedAt(), UpdatedAt: r.GetUpdatedAt(),
-		TraceId: r.GetTraceId(), Pins: r.GetPins(), ContinuesCaseId: r.GetContinuesCaseId(),
+		TraceId: r.GetTraceId(), Pins: r.GetPins(), ContinuesCaseId: r.GetContinuesCaseId(), ContinuedByCaseId: r.GetContinuedByCaseId(),
 		Messages: r.GetMessages(), Triage: r.GetTriage(), Tasks: r.GetTasks(), Payment: r.GetPayment(), Policy: r.GetPolicy(),
 		Decision: r.GetDecision(), Action: r.GetAction(), ActionSha256: r.GetActionSha256(), Approvals: r.GetApprovals(),
 		Effect: r.GetEffect(), OutcomeUnknown: r.GetOutcomeUnknown(), Draft: r.GetDraft(), Verification: r.GetVerification(),
