@@ -40,6 +40,9 @@ func (c *Conn) Consume(ctx context.Context, consumer string, h Handler, o Consum
 		if o.OnReject != nil {
 			o.OnReject(ctx, m, rej)
 		}
+		if rej.Reason == envelope.ReasonDeadlinePassed {
+			return Drop(rej.Reason) // useless by now, and nobody can mend it; its sender looks after its deadlines
+		}
 		return Reject(rej.Reason, rej.Err)
 	})
 }

@@ -224,7 +224,7 @@ func TestOneFailingCaseDoesNotStallOthersB34(t *testing.T) {
 // At the end of Consume what is in flight finishes and the rest goes back.
 func TestConsumeEndsCleanly(t *testing.T) {
 	t.Parallel()
-	b := bustest.Desk(t, bustest.Options{}) // AckWait 30 s: nothing here waits for it
+	b := bustest.Desk(t, bustest.Options{}) // the desk's AckWait: nothing here waits for it
 	gateway, first := b.Connect(roles.Gateway), b.Connect(roles.Orchestrator)
 	const posts = 30
 	for i := range posts {

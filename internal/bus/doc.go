@@ -5,8 +5,8 @@
 //   - A publish that returned a sequence is stored. ErrConflict, ErrDenied and
 //     ErrUnavailable mean that it is not. ErrUncertain means that nobody knows:
 //     it is never sent again here, the caller asks the stream's leader.
-//   - Every consumed message ends acknowledged, dropped with a counted reason,
-//     or as a dead letter that the broker acknowledged before the message was
+//   - Every consumed message ends acknowledged, dropped with a counted reason
+//     (its handler's, or that its deadline had passed when it was stored), or as a dead letter that the broker acknowledged before the message was
 //     settled (LOSS-2). When no dead letter can be written the message stays.
 //     A lost settlement may write the same dead letter twice; the original's
 //     stream and sequence tell.

@@ -62,7 +62,8 @@ type ConsumeOptions struct {
 	// AckWait. A longer one is kept alive by heartbeats.
 	Timeout time.Duration
 	// OnReject is called before a message that envelope.Open refused becomes
-	// a dead letter, so that a specialist can answer its sender. Envelope and
+	// a dead letter, or is dropped because its deadline has passed, so that
+	// a specialist can answer its sender. Envelope and
 	// Payload are what could be decoded and may be nil.
 	OnReject func(ctx context.Context, m *Message, rej *envelope.Rejection)
 	// OnAcked is called when the broker has a handled message's acknowledgement,

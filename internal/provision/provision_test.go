@@ -136,7 +136,7 @@ func TestCheckListsEveryDifference(t *testing.T) {
 	}
 	for _, want := range []string{
 		"stream INTAKE: max age is 1h0m0s, want 720h0m0s", "stream INTAKE: roll-up is true, want false",
-		"consumer composer-tasks: ack wait is 1m0s, want 30s", "consumer verifier-tasks: ",
+		"consumer composer-tasks: ack wait is 1m0s, want 5s", "consumer verifier-tasks: ",
 		"consumer spy of stream CASES is not in the manifest", "stream OTHER is not in the manifest",
 	} {
 		if !strings.Contains(got.Error(), want) {

@@ -41,6 +41,12 @@ const (
 
 const day = 24 * time.Hour
 
+// ackWait is how long the input or task of a process that was killed waits until
+// it comes again. Deadlines run from the broker's time of an input, so it is
+// well below the shortest of them, or what the input causes would be late when
+// it is sent. Handlers that take longer are kept alive by heartbeats.
+const ackWait = 5 * time.Second
+
 // Redelivery delays before a dead letter: five deliveries.
 var redelivery = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute}
 
@@ -65,10 +71,10 @@ func Desk() Manifest {
 			{Name: StreamAudit, Subjects: []string{"audit.*.*"}, Class: Synced, DenyDelete: true, DenyPurge: true, Writers: everyone},
 		},
 		Consumers: []Consumer{
-			{Name: ConsumerPosts, Stream: StreamIntake, Filter: "intake.gateway.*.*", Service: Orchestrator, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 2048},
-			{Name: ConsumerDecisions, Stream: StreamIntake, Filter: "intake.console.*.*", Service: Orchestrator, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 2048},
-			{Name: ConsumerResults, Stream: StreamResults, Filter: "result.*.*.*", Service: Orchestrator, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 4096},
-			{Name: ConsumerDue, Stream: StreamTimers, Filter: "due.*.*", Service: Orchestrator, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 2048},
+			{Name: ConsumerPosts, Stream: StreamIntake, Filter: "intake.gateway.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 2048},
+			{Name: ConsumerDecisions, Stream: StreamIntake, Filter: "intake.console.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 2048},
+			{Name: ConsumerResults, Stream: StreamResults, Filter: "result.*.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 4096},
+			{Name: ConsumerDue, Stream: StreamTimers, Filter: "due.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 2048},
 			{Name: ConsumerSweep, Stream: StreamCases, Filter: "case.*.*", Service: Orchestrator, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 8192, Resettable: true},
 		},
 		Roles: []Role{
@@ -135,7 +141,7 @@ func Desk() Manifest {
 	for _, w := range workers {
 		m.Consumers = append(m.Consumers, Consumer{
 			Name: TaskConsumer(w), Stream: StreamTasks, Filter: "task." + string(w) + ".*.*", Service: w,
-			AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 1024,
+			AckWait: ackWait, Backoff: redelivery, MaxAckPending: 1024,
 		})
 	}
 	for i := range m.Roles {

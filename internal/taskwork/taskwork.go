@@ -33,11 +33,13 @@ type Task struct {
 // type; its error becomes a task.error (see Fail).
 type Engine func(ctx context.Context, t Task) (proto.Message, error)
 
+const defaultTimeout = 10 * time.Second
+
 // Options tune a worker.
 type Options struct {
 	// Workers is how many tasks run at once.
 	Workers int
-	// Timeout bounds one task; 0 leaves it to the bus.
+	// Timeout bounds one task; default 10 s.
 	Timeout time.Duration
 	// Slices are those the service takes.
 	Slices []amendsv1.Slice
@@ -49,6 +51,9 @@ type Options struct {
 func Run(ctx context.Context, conn *bus.Conn, o Options, engine Engine) error {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
 	}
 	w := worker{conn: conn, service: conn.Service(), opts: o, engine: engine}
 	err := conn.Consume(ctx, roles.TaskConsumer(w.service), w.handle, bus.ConsumeOptions{Workers: o.Workers, Timeout: o.Timeout, OnReject: w.refused})

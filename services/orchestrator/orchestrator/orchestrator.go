@@ -117,6 +117,10 @@ func build(cfg Config, deps Deps, st store, own owners, registry *approval.Regis
 	return o, nil
 }
 
+// inputTimeout bounds the handling of one input: its look-ups, a commit decided
+// again after lost races, and its sends.
+const inputTimeout = 10 * time.Second
+
 // run drains results and decisions besides posts, each on its own consumer, so
 // that started cases never wait behind new ones.
 func (o *orchestrator) run(ctx context.Context) error {
@@ -129,7 +133,7 @@ func (o *orchestrator) run(ctx context.Context) error {
 		roles.ConsumerResults: o.cfg.Workers, roles.ConsumerDecisions: o.cfg.Workers, roles.ConsumerPosts: o.cfg.Workers, roles.ConsumerDue: max(o.cfg.Workers/8, 1),
 	} {
 		g.Go(func() error {
-			return o.conn.Consume(ctx, consumer, o.handle, bus.ConsumeOptions{Workers: workers, OnAcked: acked})
+			return o.conn.Consume(ctx, consumer, o.handle, bus.ConsumeOptions{Workers: workers, Timeout: inputTimeout, OnAcked: acked})
 		})
 	}
 	g.Go(func() error { return o.sweep(ctx) })
