@@ -36,6 +36,10 @@ build: ## Build every service and command into bin/
 test: ## Run all tests with the race detector
 	go test $(RACE) -timeout 6m ./...
 
+.PHONY: test-crash
+test-crash: ## Kill services at every place a case passes, and print what came of it
+	go test -count=1 -timeout 6m -parallel 6 -v -run '^TestCrashEverywhere$$' ./e2e -args -crash-everywhere
+
 .PHONY: test-short
 test-short: ## Run the quick tests, without the race detector
 	go test -short -timeout 2m ./...

@@ -14,15 +14,21 @@ import (
 
 func (w *world) record(i int, minVersion uint64) *amendsv1.CaseRecord {
 	w.t.Helper()
-	shown, err := w.staff.Record(w.ctx, allinone.Tenant, caseID(i), minVersion)
+	rec, err := w.shown(i, minVersion)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	rec := &amendsv1.CaseRecord{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(shown.Record, rec); err != nil {
-		w.t.Fatal(err)
-	}
 	return rec
+}
+
+// shown gives a case's record as the console shows it, of minVersion or later.
+func (w *world) shown(i int, minVersion uint64) (*amendsv1.CaseRecord, error) {
+	shown, err := w.staff.Record(w.ctx, allinone.Tenant, caseID(i), minVersion)
+	if err != nil {
+		return nil, err
+	}
+	rec := &amendsv1.CaseRecord{}
+	return rec, (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(shown.Record, rec)
 }
 
 // Path A: VERIFIED_CLOSED at v9 with exactly one refund of 200000 minor units
