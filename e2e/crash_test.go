@@ -3,12 +3,8 @@ package e2e_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/amends-dev/amends/internal/roles"
@@ -118,6 +114,7 @@ func TestCrashEverywhere(t *testing.T) {
 		}
 	})
 	report(t, slices.Concat(plans...))
+	summary(slices.Concat(plans...))
 	kills := 0
 	for _, c := range slices.Concat(plans...) {
 		kills += len(c.killed)
@@ -153,50 +150,4 @@ func allPlaces(t *testing.T) []*crash {
 		}
 	}
 	return out
-}
-
-// name says who is killed where.
-func (c *crash) name() string {
-	return strings.Join([]string{string(c.service), c.point, c.inputName()}, " ")
-}
-
-func (c *crash) inputName() string {
-	names := c.story.inputs
-	switch c.service {
-	case roles.Gateway:
-		names = c.story.requests
-	case roles.RefundExecutor:
-		names = []string{"refund"}
-	default:
-	}
-	if c.input < 1 || c.input > len(names) {
-		return fmt.Sprintf("input %d", c.input)
-	}
-	return names[c.input-1]
-}
-
-var printing sync.Mutex
-
-// report prints what came of every kill, in the form of docs/crash-tests.md.
-func report(t *testing.T, plan []*crash) {
-	t.Helper()
-	if !*everywhere {
-		return
-	}
-	printing.Lock()
-	defer printing.Unlock()
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', tabwriter.Debug)
-	fmt.Fprintln(w, "service\tpoint\tat\tkilled\trefunds\tend\tversions\tbesides\tseconds")
-	for _, c := range plan {
-		killed, seconds := fmt.Sprint(len(c.killed)), "-"
-		if c.stays {
-			killed = "1 of 2"
-		}
-		if len(c.killed) > 0 {
-			seconds = fmt.Sprintf("%.1f", max(c.ended.Sub(c.killed[0]), 0).Seconds())
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\n", c.service, c.point, c.inputName(), killed,
-			c.found.refunds, c.found.state, c.found.versions, strings.Join(c.found.extra, " "), seconds)
-	}
-	_ = w.Flush() // to the terminal
 }
