@@ -10,7 +10,7 @@ import (
 const ProblemType = "application/problem+json"
 
 // problemBase precedes a code in the type URI of a problem; it identifies, it
-// need not resolve.
+// need not resolve. docs/problems.md says what each code means.
 const problemBase = "https://github.com/amends-dev/amends/problems/"
 
 // Code says what went wrong; clients branch on it, never on words.
@@ -35,6 +35,8 @@ const (
 	CodeCaseIDNotAllowed  Code = "case_id_not_allowed"
 	CodeCaseClosed        Code = "case_closed"
 	CodeNotConfirmed      Code = "not_confirmed"
+	CodeQueryInvalid      Code = "query_invalid"
+	CodeListUnavailable   Code = "list_unavailable"
 	CodeNoAction          Code = "no_action"
 	CodeNotInCustody      Code = "not_in_custody"
 	CodeVersionNotReached Code = "version_not_reached"
