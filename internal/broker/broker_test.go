@@ -121,6 +121,8 @@ func TestCheckFindsRulesThatDoNotHoldB54(t *testing.T) {
 		"a direct read beside its stream": func(m *roles.Manifest) {
 			role(m, roles.Verifier).DirectReads = []roles.DirectRead{{Stream: roles.StreamCases, Filter: "view.*.*"}}
 		},
+		"a watch of no consumer": func(m *roles.Manifest) { role(m, roles.Verifier).Watches = []string{"other"} },
+		"a watch of one's own":   func(m *roles.Manifest) { role(m, roles.Gateway).Watches = []string{roles.ConsumerViews} },
 		"live copies of nothing": func(m *roles.Manifest) { role(m, roles.Verifier).Live = []string{"live.case.*.*"} },
 		"a republish prefix without its dot": func(m *roles.Manifest) {
 			for i := range m.Streams {

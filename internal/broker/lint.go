@@ -85,6 +85,11 @@ func (l *lint) role(m roles.Manifest, r roles.Role) {
 			l.add("%s: reads %q of stream %q, which does not hold it", where, d.Filter, d.Stream)
 		}
 	}
+	for _, name := range r.Watches {
+		if c, ok := m.Consumer(name); !ok || c.Service == r.Service {
+			l.add("%s: watches %q, which is no consumer of another service", where, name)
+		}
+	}
 	for _, p := range r.Live {
 		if !slices.Contains(republished(m), p) {
 			l.add("%s: listens to %q, which no stream republishes", where, p)

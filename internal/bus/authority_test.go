@@ -99,7 +99,7 @@ func cells(m roles.Manifest, s roles.Service) map[string]bool {
 	for _, c := range append(m.Consumers, roles.Consumer{Name: "mine", Stream: roles.StreamCases}, roles.Consumer{Name: "x-tasks", Stream: roles.StreamTasks}) {
 		own, name := c.Service == s, c.Stream+"."+c.Name
 		api("CONSUMER.MSG.NEXT."+name, own)
-		api("CONSUMER.INFO."+name, own)
+		api("CONSUMER.INFO."+name, own || slices.Contains(role.Watches, c.Name))
 		api("CONSUMER.RESET."+name, own && c.Resettable)
 		for _, call := range []string{"CREATE", "DURABLE.CREATE", "DELETE", "PAUSE", "UNPIN", "LEADER.STEPDOWN"} {
 			api("CONSUMER."+call+"."+name, false)

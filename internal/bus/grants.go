@@ -14,7 +14,7 @@ func grantsOf(m roles.Manifest, r roles.Role, prefix string) grants {
 }
 
 // PublishGrants lists every subject (with wildcards) a role may publish to: its
-// messages, and the parts of the API its reads and consumers need.
+// messages, and the parts of the API its reads, consumers and watches need.
 func PublishGrants(m roles.Manifest, r roles.Role, prefix string) []string {
 	out := append([]string(nil), r.Publishes...)
 	for _, s := range r.LeaderReads {
@@ -28,6 +28,11 @@ func PublishGrants(m roles.Manifest, r roles.Role, prefix string) []string {
 		out = append(out, prefix+".CONSUMER.INFO."+name, prefix+".CONSUMER.MSG.NEXT."+name, "$JS.ACK."+name+".>")
 		if c.Resettable {
 			out = append(out, prefix+".CONSUMER.RESET."+name)
+		}
+	}
+	for _, name := range r.Watches {
+		if c, ok := m.Consumer(name); ok {
+			out = append(out, prefix+".CONSUMER.INFO."+c.Stream+"."+c.Name)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,11 +103,56 @@ func (c *Conn) ResetConsumer(ctx context.Context, consumer string, seq uint64) e
 	return nil
 }
 
-// verify asks for every stream and consumer the service reads.
+// Backlog is what a consumer has before it.
+type Backlog struct {
+	// Waiting is how many messages have not been handed out, Open how many
+	// have and are not settled.
+	Waiting, Open uint64
+	// Delivered is the last stream sequence handed out. Up to Settled every
+	// message is settled.
+	Delivered, Settled uint64
+}
+
+// Total is how many messages are not settled.
+func (b Backlog) Total() uint64 { return b.Waiting + b.Open }
+
+// Backlog asks for that of one of the service's consumers, or of one it may
+// watch.
+func (c *Conn) Backlog(ctx context.Context, consumer string) (Backlog, error) {
+	spec, ok := c.cfg.Manifest.Consumer(consumer)
+	if !ok || spec.Service != c.cfg.Service && !slices.Contains(c.role.Watches, consumer) {
+		return Backlog{}, fmt.Errorf("backlog of %s: not for %s to see: %w", consumer, c.cfg.Service, ErrDenied)
+	}
+	type position struct {
+		Stream uint64 `json:"stream_seq"`
+	}
+	var resp struct {
+		Waiting   uint64    `json:"num_pending"`
+		Open      uint64    `json:"num_ack_pending"`
+		Delivered position  `json:"delivered"`
+		Floor     position  `json:"ack_floor"`
+		Error     *APIError `json:"error"`
+	}
+	err := c.api(ctx, "CONSUMER.INFO."+spec.Stream+"."+consumer, struct{}{}, &resp)
+	if err == nil && resp.Error != nil {
+		err = resp.Error
+	}
+	if err != nil {
+		return Backlog{}, fmt.Errorf("backlog of %s: %w", consumer, err)
+	}
+	return Backlog{Waiting: resp.Waiting, Open: resp.Open, Delivered: resp.Delivered.Stream, Settled: resp.Floor.Stream}, nil
+}
+
+// verify asks for every stream and consumer the service reads or watches.
 func (c *Conn) verify(ctx context.Context) error {
 	for _, spec := range c.cfg.Manifest.ConsumersOf(c.cfg.Service) {
 		if err := c.exists(ctx, "CONSUMER.INFO."+spec.Stream+"."+spec.Name, struct{}{}); err != nil {
 			return fmt.Errorf("consumer %s: %w", spec.Name, err)
+		}
+	}
+	for _, name := range c.role.Watches {
+		if _, err := c.Backlog(ctx, name); err != nil {
+			return err
 		}
 	}
 	for _, stream := range c.role.LeaderReads {

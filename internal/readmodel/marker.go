@@ -22,13 +22,13 @@ const (
 	ready    = "ready:"
 )
 
-// Empty: nothing is known to be there; somebody must rewind the views.
+// Empty says that nothing is known to be there; somebody must rewind the views.
 func (m Marker) Empty() bool { return m == "" }
 
-// Building: the views are coming from the beginning.
+// Building says that the views are coming from the beginning.
 func (m Marker) Building() bool { return strings.HasPrefix(string(m), building) }
 
-// Ready: every view that was stored when the marker was set has been put.
+// Ready says that every view that was stored when the marker was set has been put.
 func (m Marker) Ready() bool { return strings.HasPrefix(string(m), ready) }
 
 // Server is the run of the Redis server on which the model became ready, or

@@ -147,7 +147,7 @@ func TestListByStateLooksBoundedlyFar(t *testing.T) {
 	}
 	var got []string
 	q := readmodel.Query{Limit: 2, State: "HUMAN_HANDOFF"}
-	for pages := 0; pages < 5; pages++ {
+	for range 5 {
 		page := list(t, m, q)
 		got = append(got, ids(page.Entries))
 		if q.After = page.Next; page.Next.IsZero() {

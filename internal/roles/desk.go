@@ -1,6 +1,9 @@
 package roles
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Stream names.
 const (
@@ -26,6 +29,9 @@ const (
 	ConsumerSweep     = "orchestrator-sweep"
 )
 
+// ConsumerViews is where the gateways take the views for their read model from.
+const ConsumerViews = "gateway-views"
+
 // Tools.
 const (
 	ToolVerifyOwner   = "orders.verify_owner"
@@ -50,6 +56,10 @@ const ackWait = 5 * time.Second
 // Redelivery delays before a dead letter: five deliveries.
 var redelivery = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute}
 
+// viewRedelivery waits out a Redis that is away for long: the projector pauses
+// meanwhile, so few deliveries are spent.
+var viewRedelivery = slices.Concat(redelivery[:2], slices.Repeat(redelivery[2:3], 30))
+
 // TaskConsumer names the consumer a recipient pulls its tasks from.
 func TaskConsumer(s Service) string { return string(s) + "-tasks" }
 
@@ -57,6 +67,10 @@ func TaskConsumer(s Service) string { return string(s) + "-tasks" }
 func Desk() Manifest {
 	workers := []Service{PaymentInvestigator, PolicySpecialist, Composer, Verifier, RefundExecutor}
 	everyone := append([]Service{Gateway, Orchestrator, Console}, workers...)
+	watched := []string{ConsumerPosts, ConsumerResults} // what cases wait for
+	for _, w := range workers {
+		watched = append(watched, TaskConsumer(w))
+	}
 	m := Manifest{
 		Streams: []Stream{
 			{Name: StreamIntake, Subjects: []string{"intake.*.*.*"}, Class: Synced, MaxAge: 30 * day, Writers: []Service{Gateway, Console}},
@@ -76,6 +90,7 @@ func Desk() Manifest {
 			{Name: ConsumerResults, Stream: StreamResults, Filter: "result.*.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 4096},
 			{Name: ConsumerDue, Stream: StreamTimers, Filter: "due.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 2048},
 			{Name: ConsumerSweep, Stream: StreamCases, Filter: "case.*.*", Service: Orchestrator, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 8192, Resettable: true},
+			{Name: ConsumerViews, Stream: StreamViews, Filter: "view.*.*", Service: Gateway, AckWait: 30 * time.Second, Backoff: viewRedelivery, MaxAckPending: 1024, Resettable: true},
 		},
 		Roles: []Role{
 			{
@@ -84,6 +99,7 @@ func Desk() Manifest {
 				DirectReads: []DirectRead{{StreamViews, "view.*.*"}},
 				Live:        []string{"live.view.*.*"},
 				LeaderReads: []string{StreamControl},
+				Watches:     watched,
 				Secrets:     []string{"broker-gateway", "channel-keys", "redis"},
 				Peers:       []string{"redis"},
 			},

@@ -60,7 +60,8 @@ type Consumer struct {
 	// message becomes a dead letter.
 	Backoff       []time.Duration
 	MaxAckPending int
-	// Resettable lets its service rewind it; used by the sweeper only.
+	// Resettable lets its service rewind it; used by the sweeper and for the
+	// read model.
 	Resettable bool
 }
 
@@ -81,6 +82,9 @@ type Role struct {
 	DirectReads []DirectRead
 	// Live are republished subjects it may subscribe to.
 	Live []string
+	// Watches are consumers of others whose backlog it may ask for, and
+	// nothing else of them.
+	Watches []string
 	// Tools it may call, with the prefix of the call ids they record.
 	Tools      []string
 	CallPrefix string
