@@ -128,8 +128,9 @@ func (d *Desk) configure(corpus string) configs {
 	c.gateway.Listen = orFree(d.opts.GatewayListen)
 	c.gateway.Redis.Addr = d.redis.Addr()
 	if d.opts.Unlimited {
-		c.gateway.Limits.Posts = gateway.Rate{PerSecond: 1_000_000, Burst: 1_000_000}
-		c.gateway.Limits.Reads = c.gateway.Limits.Posts
+		l, all := &c.gateway.Limits, gateway.Rate{PerSecond: 1_000_000, Burst: 1_000_000}
+		l.Posts, l.CustomerPosts, l.TenantPosts = all, all, all
+		l.Reads, l.CustomerReads, l.TenantReads = all, all, all
 	}
 	c.gateway.Channels = []gateway.Channel{
 		{Name: Channel, Tenant: Tenant, KeySHA256: f.hash("channel-web"), Customer: Customer, MayNameCaseIDs: true},

@@ -99,3 +99,47 @@ type ViewReply struct {
 	SentAt  *time.Time `json:"sent_at,omitempty"`
 	Version uint64     `json:"version"`
 }
+
+// RequestsPath is where all cases of one request are read.
+const RequestsPath = "/v1/requests"
+
+// RequestPath is where one request is read.
+func RequestPath(requestID string) string { return RequestsPath + "/" + requestID }
+
+// OpenAPIPath is where the description of the API is served.
+const OpenAPIPath = "/openapi.json"
+
+// Query parameters of a list of cases.
+const (
+	ParamLimit  = "limit"
+	ParamCursor = "cursor"
+	ParamState  = "state"
+)
+
+// CaseList is part of a customer's cases, newest first.
+type CaseList struct {
+	Cases []CaseSummary `json:"cases"`
+	// Next is the cursor of what follows; absent at the end.
+	Next string `json:"next,omitempty"`
+}
+
+// CaseSummary is what a list shows of a case.
+type CaseSummary struct {
+	CaseID    string     `json:"case_id"`
+	RequestID string     `json:"request_id"`
+	OrderID   string     `json:"order_id,omitempty"`
+	State     string     `json:"state"`
+	Version   uint64     `json:"version"`
+	Closed    bool       `json:"closed"`
+	OpenedAt  *time.Time `json:"opened_at,omitempty"`
+	UpdatedAt *time.Time `json:"updated_at,omitempty"`
+	Links     Links      `json:"links"`
+}
+
+// Request is what a customer asked for in one go, with the cases made of it.
+type Request struct {
+	RequestID string `json:"request_id"`
+	// Closed says that every case is.
+	Closed bool   `json:"closed"`
+	Cases  []View `json:"cases"`
+}

@@ -35,6 +35,8 @@ const (
 	CodeCaseIDNotAllowed  Code = "case_id_not_allowed"
 	CodeCaseClosed        Code = "case_closed"
 	CodeNotConfirmed      Code = "not_confirmed"
+	CodeQueryInvalid      Code = "query_invalid"
+	CodeListUnavailable   Code = "list_unavailable"
 	CodeNoAction          Code = "no_action"
 	CodeNotInCustody      Code = "not_in_custody"
 	CodeVersionNotReached Code = "version_not_reached"

@@ -33,6 +33,7 @@ func Observe(h http.Handler, log *slog.Logger, meter metric.Meter, now func() ti
 		hd.Set("X-Content-Type-Options", "nosniff")
 		hd.Set("Cache-Control", "no-store")
 		sw := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		h.ServeHTTP(sw, r)
 		took := now().Sub(start)
 		ctx := context.WithoutCancel(r.Context())
@@ -42,6 +43,15 @@ func Observe(h http.Handler, log *slog.Logger, meter metric.Meter, now func() ti
 				slog.String("route", r.Pattern), slog.Int("status", sw.status), slog.Duration("took", took))
 		}
 	}), nil
+}
+
+type requestIDKey struct{}
+
+// RequestID gives the id of the request a context came with, for logs; empty
+// outside of Observe.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
 }
 
 // requestID takes the caller's request id when it is a plain token, so that it

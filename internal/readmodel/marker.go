@@ -49,14 +49,17 @@ func (m *Model) Marker(ctx context.Context) (Marker, error) {
 
 // Server names the present run of the Redis server; empty where it does not
 // tell.
-func (m *Model) Server(ctx context.Context) string {
+func (m *Model) Server(ctx context.Context) (string, error) {
 	info, err := m.redis.Info(ctx, "server").Result()
+	if _, refused := errors.AsType[redis.Error](err); refused {
+		return "", nil
+	}
 	if err != nil {
-		return ""
+		return "", fmt.Errorf("ask which server it is: %w", err)
 	}
 	_, rest, _ := strings.Cut(info, "run_id:")
 	run, _, _ := strings.Cut(rest, "\r\n")
-	return run
+	return run, nil
 }
 
 // Claim takes an empty marker for one rewind under a unique token; false when
@@ -70,6 +73,11 @@ func (m *Model) Claim(ctx context.Context, token string) (bool, error) {
 		return false, fmt.Errorf("claim the rewind: %w", err)
 	}
 	return true, nil
+}
+
+// Release gives a claim back.
+func (m *Model) Release(ctx context.Context, token string) error {
+	return m.forget(ctx, Marker(claimed+token))
 }
 
 // Rewound says that the views come from the beginning since the claim; false

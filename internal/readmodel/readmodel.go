@@ -64,16 +64,24 @@ if KEYS[3] then redis.call('ZADD', KEYS[3], 0, ARGV[3]) end
 return 1
 `)
 
+// Check says what keeps an entry out of the model.
+func (e Entry) Check() error {
+	if err := ident.Tokens("tenant", e.Tenant, "case_id", e.CaseID, "customer_id", e.CustomerID); err != nil {
+		return err
+	}
+	if e.OrderID == "" {
+		return nil
+	}
+	return ident.Tokens("order_id", e.OrderID)
+}
+
 // Put takes in a case at a version; an older one than is known changes nothing.
 func (m *Model) Put(ctx context.Context, e Entry) error {
-	if err := ident.Tokens("tenant", e.Tenant, "case_id", e.CaseID, "customer_id", e.CustomerID); err != nil {
+	if err := e.Check(); err != nil {
 		return fmt.Errorf("put a case: %w", err)
 	}
 	keys := []string{m.caseKey(e.Tenant, e.CaseID), m.customerKey(e.Tenant, e.CustomerID)}
 	if e.OrderID != "" {
-		if err := ident.Token(e.OrderID); err != nil {
-			return fmt.Errorf("put a case: order_id: %w", err)
-		}
 		keys = append(keys, m.orderKey(e.Tenant, e.OrderID))
 	}
 	data, err := json.Marshal(e)

@@ -280,6 +280,16 @@ func TestRebuildThatRedisForgetsIsNotFinished(t *testing.T) {
 	if ttl := r.TTL(t.Context(), "{desk}:marker").Val(); ttl <= 0 {
 		t.Error("a claim does not lapse")
 	}
+	if err := m.Release(t.Context(), "b"); err != nil {
+		t.Error(err)
+	}
+	if ok, _ := m.Claim(t.Context(), "b"); ok {
+		t.Error("another's claim was released")
+	}
+	if err := m.Release(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	claim("a")
 	flush()
 	claim("b")
 	if ok, err := m.Rewound(t.Context(), "a"); ok || err != nil {

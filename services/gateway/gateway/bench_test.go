@@ -23,7 +23,9 @@ func BenchmarkPostAndFollow(b *testing.B) {
 	broker := bustest.Desk(b, bustest.Options{})
 	writes := broker.Connect(roles.Orchestrator)
 	cfg := testConfig(miniredis.RunT(b).Addr())
-	cfg.Limits.Posts, cfg.Limits.Reads = Rate{100000, 100000}, Rate{100000, 100000}
+	plenty := Rate{100000, 100000}
+	cfg.Limits.Posts, cfg.Limits.CustomerPosts, cfg.Limits.TenantPosts = plenty, plenty, plenty
+	cfg.Limits.Reads, cfg.Limits.CustomerReads, cfg.Limits.TenantReads = plenty, plenty, plenty
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

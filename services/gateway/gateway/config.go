@@ -19,7 +19,7 @@ type Config struct {
 	Channels []Channel `yaml:"channels"`
 }
 
-// Redis says where the shared rate limits are counted.
+// Redis says where the shared rate limits are counted and the read model is.
 type Redis struct {
 	// Addr is host:port.
 	Addr         string `yaml:"addr"`
@@ -29,9 +29,17 @@ type Redis struct {
 // Limits bound what is taken on.
 type Limits struct {
 	// Posts and Reads apply to each tenant's channel, over all gateways;
-	// messages and cancels count as posts.
-	Posts Rate `yaml:"posts"`
-	Reads Rate `yaml:"reads"`
+	// messages and cancels count as posts. The others apply to each customer
+	// of a tenant, and to each tenant, over all channels.
+	Posts         Rate `yaml:"posts"`
+	Reads         Rate `yaml:"reads"`
+	CustomerPosts Rate `yaml:"customer_posts"`
+	CustomerReads Rate `yaml:"customer_reads"`
+	TenantPosts   Rate `yaml:"tenant_posts"`
+	TenantReads   Rate `yaml:"tenant_reads"`
+	// CasesInFlight is how much may wait or be handled in the desk, of all
+	// tenants, before new cases are refused.
+	CasesInFlight int `yaml:"cases_in_flight"`
 	// InFlight bounds the requests and Streams the followers of this process.
 	InFlight int `yaml:"in_flight"`
 	Streams  int `yaml:"streams"`
@@ -62,7 +70,10 @@ type Channel struct {
 func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8080",
-		Limits: Limits{Posts: Rate{50, 100}, Reads: Rate{200, 400}, InFlight: 1024, Streams: 4096},
+		Limits: Limits{
+			Posts: Rate{50, 100}, Reads: Rate{200, 400}, CustomerPosts: Rate{10, 50}, CustomerReads: Rate{50, 200},
+			TenantPosts: Rate{200, 400}, TenantReads: Rate{800, 1600}, CasesInFlight: 5000, InFlight: 1024, Streams: 4096,
+		},
 	}
 }
 
@@ -78,13 +89,16 @@ func (c Config) Validate() error {
 	for _, r := range []struct {
 		name string
 		rate Rate
-	}{{"posts", c.Limits.Posts}, {"reads", c.Limits.Reads}} {
+	}{
+		{"posts", c.Limits.Posts}, {"reads", c.Limits.Reads}, {"customer_posts", c.Limits.CustomerPosts},
+		{"customer_reads", c.Limits.CustomerReads}, {"tenant_posts", c.Limits.TenantPosts}, {"tenant_reads", c.Limits.TenantReads},
+	} {
 		if r.rate.PerSecond < 1 || r.rate.Burst < 1 {
 			problems = append(problems, fmt.Errorf("limits.%s: want per_second and burst of at least 1", r.name))
 		}
 	}
-	if c.Limits.InFlight < 1 || c.Limits.Streams < 1 {
-		problems = append(problems, errors.New("limits: want in_flight and streams of at least 1"))
+	if c.Limits.InFlight < 1 || c.Limits.Streams < 1 || c.Limits.CasesInFlight < 1 {
+		problems = append(problems, errors.New("limits: want in_flight, streams and cases_in_flight of at least 1"))
 	}
 	if len(c.Channels) == 0 {
 		problems = append(problems, errors.New("channels: none"))

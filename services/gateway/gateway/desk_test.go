@@ -21,6 +21,7 @@ import (
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/bus/bustest"
 	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/readmodel"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
@@ -46,7 +47,9 @@ func testConfig(redisAddr string) Config {
 	cfg := Defaults()
 	cfg.Listen = "127.0.0.1:0"
 	cfg.Redis.Addr = redisAddr
-	cfg.Limits.Posts, cfg.Limits.Reads = Rate{10000, 10000}, Rate{10000, 10000}
+	plenty := Rate{10000, 10000}
+	cfg.Limits.Posts, cfg.Limits.CustomerPosts, cfg.Limits.TenantPosts = plenty, plenty, plenty
+	cfg.Limits.Reads, cfg.Limits.CustomerReads, cfg.Limits.TenantReads = plenty, plenty, plenty
 	cfg.Channels = []Channel{
 		{Name: "web", Tenant: "acme-in", KeySHA256: hashOf(webKey), Customer: "cust_5519"},
 		{Name: "web", Tenant: "acme-in", KeySHA256: hashOf(otherKey), Customer: "cust_7001"},
@@ -236,9 +239,9 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // handler gives a gateway's handler over a broker of the test's choice.
 func (d *desk) handler(ctx context.Context, t *testing.T, b broker) (*gateway, http.Handler) {
 	t.Helper()
-	client := newRedis(Redis{Addr: d.redis.Addr()}, "")
+	client := newRedis(Redis{Addr: d.redis.Addr()}, "", listTimeout)
 	t.Cleanup(func() { _ = client.Close() })
-	g, h, err := build(ctx, testConfig(d.redis.Addr()), Deps{}.withDefaults(), b, redis_rate.NewLimiter(client))
+	g, h, err := build(ctx, testConfig(d.redis.Addr()), Deps{}.withDefaults(), b, redis_rate.NewLimiter(client), readmodel.New(client, modelPrefix))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,11 +31,8 @@ func (g *gateway) followCase(w http.ResponseWriter, r *http.Request, c caller) *
 	defer stop()
 	own := func(v *amendsv1.CaseView) bool { return v.GetCustomerId() == c.customer }
 	s, err := g.views.awaitOn(r.Context(), reader, own)
-	switch {
-	case isMissing(err):
-		return unknownCase
-	case err != nil:
-		return unavailable
+	if err != nil {
+		return g.unread(r, c, caseID, err)
 	}
 	f := follower{w: w, rc: http.NewResponseController(w), seen: lastEventID(r), now: g.now}
 	if s.view.GetClosed() && s.view.GetVersion() <= f.seen {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
@@ -18,11 +19,18 @@ import (
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/edge"
+	"github.com/amends-dev/amends/internal/readmodel"
+	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// liveViews is what the gateway may listen to.
-const liveViews = "live.view.*.*"
+const (
+	// liveViews is what the gateway may listen to.
+	liveViews = "live.view.*.*"
+	// modelPrefix begins the keys of the read model. Another form of entry
+	// gets another prefix, and with it a model of its own.
+	modelPrefix = "amends-cases-1"
+)
 
 // Deps are the gateway's collaborators. Only Bus must be given.
 type Deps struct {
@@ -43,6 +51,9 @@ type broker interface {
 	LastDirect(ctx context.Context, stream, subj string) (bus.Stored, error)
 	Live(ctx context.Context, pattern string, fn func(subj string, data []byte)) (stop func(), err error)
 	OnServerChange(fn func())
+	Backlog(ctx context.Context, consumer string) (bus.Backlog, error)
+	ConsumeRaw(ctx context.Context, consumer string, h func(context.Context, *bus.Raw) error, o bus.ConsumeOptions) error
+	ResetConsumer(ctx context.Context, consumer string, seq uint64) error
 }
 
 type gateway struct {
@@ -54,8 +65,14 @@ type gateway struct {
 	keys    *edge.Tokens[*Channel]
 	views   *views
 	limits  *limiter
-	posts   map[*Channel]*bucket
-	reads   map[*Channel]*bucket
+	posts   flow
+	reads   flow
+	// pressure closes the door to new cases.
+	pressure *pressure
+	// model is for lists; projection fills it.
+	model      *readmodel.Model
+	projection *projector
+	api        []byte // openapi.json
 	// requests and streams bound what is open at once.
 	requests gate
 	streams  gate
@@ -75,9 +92,9 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 		}
 		password = string(secret)
 	}
-	client := newRedis(cfg.Redis, password)
-	defer func() { _ = client.Close() }() // it holds nothing that could be lost
-	g, h, err := build(ctx, cfg, deps, deps.Bus, redis_rate.NewLimiter(client))
+	counts, lists := newRedis(cfg.Redis, password, redisTimeout), newRedis(cfg.Redis, password, listTimeout)
+	defer func() { _, _ = counts.Close(), lists.Close() }() // they hold nothing that could be lost
+	g, h, err := build(ctx, cfg, deps, deps.Bus, redis_rate.NewLimiter(counts), readmodel.New(lists, modelPrefix))
 	if err != nil {
 		return err
 	}
@@ -87,6 +104,12 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	}
 	defer stop()
 	g.bus.OnServerChange(g.views.reread)
+	beside, end := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end()
+	running.Go(func() { g.pressure.run(beside) })
+	running.Go(func() { g.projection.run(beside) })
 	return edge.Serve(ctx, cfg.Listen, h, g.log, deps.Ready)
 }
 
@@ -106,7 +129,7 @@ func (d Deps) withDefaults() Deps {
 	return d
 }
 
-func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_rate.Limiter) (*gateway, http.Handler, error) {
+func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_rate.Limiter, model *readmodel.Model) (*gateway, http.Handler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
@@ -117,53 +140,43 @@ func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_r
 	g := &gateway{
 		bus: b, log: deps.Log, now: deps.Now, tracer: deps.Tracer, keys: keys,
 		views: newViews(b, deps.Log), tell: deps.Reached, stopping: ctx.Done(),
-		posts: map[*Channel]*bucket{}, reads: map[*Channel]*bucket{},
+		posts:    newFlow("posts", cfg.Limits.CustomerPosts, cfg.Limits.Posts, cfg.Limits.TenantPosts),
+		reads:    newFlow("reads", cfg.Limits.CustomerReads, cfg.Limits.Reads, cfg.Limits.TenantReads),
+		pressure: &pressure{bus: b, consumers: watches(), limit: uint64(cfg.Limits.CasesInFlight), now: deps.Now, log: deps.Log},
+		model:    model, projection: &projector{bus: b, model: model, log: deps.Log},
 		requests: gate{limit: int64(cfg.Limits.InFlight)}, streams: gate{limit: int64(cfg.Limits.Streams)},
 	}
-	if g.metrics, err = newMetrics(deps.Meter, &g.streams); err != nil {
+	if g.metrics, err = newMetrics(deps.Meter, gauges{
+		streams:     g.streams.inside.Load,
+		inFlight:    func() int64 { return int64(g.pressure.current()) },
+		unprojected: func() int64 { return int64(g.projection.waiting.Load()) },
+	}); err != nil {
+		return nil, nil, err
+	}
+	if g.api, err = openAPIJSON(); err != nil {
 		return nil, nil, err
 	}
 	g.limits = &limiter{redis: counts, now: deps.Now, log: deps.Log, metrics: g.metrics}
-	shared := map[string]*bucket{}
-	bucketOf := func(flow string, ch *Channel, r Rate) *bucket {
-		key := "gateway:" + flow + ":" + ch.Tenant + ":" + ch.Name
-		if shared[key] == nil {
-			shared[key] = newBucket(key, r)
-		}
-		return shared[key]
-	}
-	for i := range cfg.Channels {
-		ch := &cfg.Channels[i]
-		g.posts[ch] = bucketOf("posts", ch, cfg.Limits.Posts)
-		g.reads[ch] = bucketOf("reads", ch, cfg.Limits.Reads)
-	}
-	h, err := edge.Observe(g.routes(), deps.Log, deps.Meter, deps.Now)
+	h, err := edge.Observe(route(g.operations()), deps.Log, deps.Meter, deps.Now)
 	if err != nil {
 		return nil, nil, err
 	}
 	return g, h, nil
 }
 
-func (g *gateway) routes() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("POST /v1/cases", g.admit(g.posts, &g.requests, g.openCase))
-	mux.Handle("GET /v1/cases/{id}", g.admit(g.reads, &g.requests, g.showCase))
-	mux.Handle("GET /v1/cases/{id}/events", g.admit(g.reads, &g.streams, g.followCase))
-	mux.Handle("POST /v1/cases/{id}/messages", g.admit(g.posts, &g.requests, g.addMessage))
-	mux.Handle("POST /v1/cases/{id}/cancel", g.admit(g.posts, &g.requests, g.cancelCase))
-	mux.Handle("/v1/cases", edge.MethodNotAllowed("POST"))
-	mux.Handle("/v1/cases/{id}", edge.MethodNotAllowed("GET, HEAD"))
-	mux.Handle("/v1/cases/{id}/events", edge.MethodNotAllowed("GET"))
-	mux.Handle("/v1/cases/{id}/messages", edge.MethodNotAllowed("POST"))
-	mux.Handle("/v1/cases/{id}/cancel", edge.MethodNotAllowed("POST"))
-	mux.Handle("/", edge.NotFound)
-	return mux
+// watches are the consumers whose backlog says how busy the desk is.
+func watches() []string {
+	role, _ := roles.Desk().Role(roles.Gateway)
+	return role.Watches
 }
 
 var overloaded = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeOverloaded, "too many requests in flight").After(time.Second)
 
+// handler answers an admitted request or says what went wrong.
+type handler func(http.ResponseWriter, *http.Request, caller) *deskapi.Problem
+
 // admit lets a request in: credential, room, rate limit.
-func (g *gateway) admit(flow map[*Channel]*bucket, room *gate, h func(http.ResponseWriter, *http.Request, caller) *deskapi.Problem) http.Handler {
+func (g *gateway) admit(f flow, room *gate, h handler) http.Handler {
 	return edge.Handler(func(w http.ResponseWriter, r *http.Request) *deskapi.Problem {
 		c, problem := g.identify(w, r)
 		if problem != nil {
@@ -173,8 +186,8 @@ func (g *gateway) admit(flow map[*Channel]*bucket, room *gate, h func(http.Respo
 			return overloaded
 		}
 		defer room.leave()
-		if ok, after := g.limits.allow(r.Context(), flow[c.channel]); !ok {
-			return deskapi.NewProblem(http.StatusTooManyRequests, deskapi.CodeRateLimited, "the channel is over its rate limit").After(after)
+		if problem := f.pass(r.Context(), g.limits, c); problem != nil {
+			return problem
 		}
 		return h(w, r, c)
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/edge"
 	"github.com/amends-dev/amends/internal/envelope"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/subject"
@@ -54,7 +55,8 @@ func (g *gateway) send(ctx context.Context, env *amendsv1.Envelope, payload prot
 // notStored answers for a message that could not be stored for certain.
 func (g *gateway) notStored(ctx context.Context, env *amendsv1.Envelope, err error) *deskapi.Problem {
 	g.log.LogAttrs(ctx, slog.LevelWarn, "intake not stored", slog.String("purpose", env.GetPurpose()),
-		slog.String("tenant", env.GetTenant()), slog.String("case_id", env.GetCaseId()), slog.Any("error", err))
+		slog.String("tenant", env.GetTenant()), slog.String("case_id", env.GetCaseId()),
+		slog.String("request_id", edge.RequestID(ctx)), slog.Any("error", err))
 	if _, rejected := errors.AsType[*envelope.Rejection](err); rejected {
 		return deskapi.NewProblem(http.StatusInternalServerError, deskapi.CodeInternal, "")
 	}

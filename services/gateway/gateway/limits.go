@@ -20,14 +20,18 @@ const (
 	leaseLife = time.Second
 	// redisTimeout bounds one question to Redis.
 	redisTimeout = 100 * time.Millisecond
+	// listTimeout bounds one command for lists.
+	listTimeout = time.Second
 	// redisPause is how long the local cap applies before Redis is asked again.
 	redisPause = time.Second
 )
 
-func newRedis(cfg Redis, password string) *redis.Client {
+// newRedis gives a client whose commands take at most so long. Limits and lists
+// have one each: a slow list must not make the limits look away.
+func newRedis(cfg Redis, password string, timeout time.Duration) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: cfg.Addr, Password: password, ClientName: "amends-gateway",
-		DialTimeout: redisTimeout, ReadTimeout: redisTimeout, WriteTimeout: redisTimeout, PoolTimeout: redisTimeout,
+		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
 		ContextTimeoutEnabled: true, MaxRetries: -1, PoolSize: 8,
 	})
 }
@@ -40,6 +44,9 @@ type limiter struct {
 	log     *slog.Logger
 	metrics *metrics
 	away    atomic.Bool
+	// alone is until when Redis is not asked, in Unix nanoseconds; 0 while it
+	// answers. Whoever moves it on is the one that asks then.
+	alone atomic.Int64
 }
 
 // bucket is one limited flow of requests.
@@ -51,9 +58,7 @@ type bucket struct {
 	mu    sync.Mutex
 	held  int       // permits taken from Redis and not used yet
 	until time.Time // when they lapse
-	// refuse and alone: until when no request passes, or Redis is not asked.
-	refuse time.Time
-	alone  time.Time
+	refuse time.Time // until when no request passes
 	local  *rate.Limiter
 }
 
@@ -77,20 +82,21 @@ func (l *limiter) allow(ctx context.Context, b *bucket) (ok bool, after time.Dur
 		return true, 0
 	case now.Before(b.refuse):
 		return false, b.refuse.Sub(now)
-	case now.Before(b.alone):
+	case !l.mayAsk(now):
 		return l.allowLocal(ctx, b, now)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTimeout)
 	defer cancel()
 	res, err := l.redis.AllowAtMost(ctx, b.key, b.limit, b.lease)
 	if err != nil {
-		b.alone = now.Add(redisPause)
+		l.alone.Store(now.Add(redisPause).UnixNano())
 		if !l.away.Swap(true) {
 			l.log.Warn("rate limits are counted locally", slog.Any("error", err))
 		}
 		return l.allowLocal(ctx, b, now)
 	}
-	if l.away.Swap(false) {
+	if l.away.Load() && l.away.Swap(false) {
+		l.alone.Store(0)
 		l.log.Info("rate limits are counted in Redis again")
 	}
 	if res.Allowed == 0 {
@@ -100,6 +106,16 @@ func (l *limiter) allow(ctx context.Context, b *bucket) (ok bool, after time.Dur
 	}
 	b.held, b.until = res.Allowed-1, now.Add(leaseLife)
 	return true, 0
+}
+
+// mayAsk says whether to ask Redis: always while it answers, else one request in
+// each redisPause, so that a Redis that hangs does not hold up all of them.
+func (l *limiter) mayAsk(now time.Time) bool {
+	until := l.alone.Load()
+	if until == 0 {
+		return true
+	}
+	return now.UnixNano() >= until && l.alone.CompareAndSwap(until, now.Add(redisPause).UnixNano())
 }
 
 func (l *limiter) allowLocal(ctx context.Context, b *bucket, now time.Time) (bool, time.Duration) {

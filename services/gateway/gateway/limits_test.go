@@ -18,11 +18,11 @@ import (
 
 func newTestLimiter(t *testing.T, addr string, now func() time.Time, log *slog.Logger) *limiter {
 	t.Helper()
-	m, err := newMetrics(metricnoop.NewMeterProvider().Meter("test"), new(gate))
+	m, err := newMetrics(metricnoop.NewMeterProvider().Meter("test"), gauges{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := newRedis(Redis{Addr: addr}, "")
+	client := newRedis(Redis{Addr: addr}, "", redisTimeout)
 	t.Cleanup(func() { _ = client.Close() })
 	return &limiter{redis: redis_rate.NewLimiter(client), now: now, log: log, metrics: m}
 }

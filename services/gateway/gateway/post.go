@@ -44,7 +44,11 @@ func (g *gateway) openCase(w http.ResponseWriter, r *http.Request, c caller) *de
 	}
 	ctx, span := g.trace(r)
 	defer span.End()
-	if problem := g.accept(ctx, c, caseID, p); problem != nil {
+	take := g.accept
+	if g.pressure.high() {
+		take = g.repeatOnly
+	}
+	if problem := take(ctx, c, caseID, p); problem != nil {
 		return problem
 	}
 	w.Header().Set("Location", deskapi.CasePath(caseID))
@@ -67,6 +71,7 @@ func (g *gateway) accept(ctx context.Context, c caller, caseID string, p post) *
 	err := g.send(ctx, env, opened, bus.ExpectLast(0))
 	switch {
 	case err == nil:
+		g.pressure.took()
 		g.metrics.post(ctx, "accepted")
 		return nil
 	case errors.Is(err, bus.ErrConflict):
@@ -80,16 +85,11 @@ func (g *gateway) accept(ctx context.Context, c caller, caseID string, p post) *
 // before. The view carries what there is to compare.
 func (g *gateway) confirm(ctx context.Context, c caller, caseID string, p post) *deskapi.Problem {
 	s, err := g.views.await(ctx, c.tenant, caseID, func(*amendsv1.CaseView) bool { return true })
-	switch {
-	case err != nil:
+	if err != nil {
 		g.metrics.post(ctx, "not_confirmed")
 		return notConfirmed
-	case s.view.GetCustomerId() != c.customer || s.view.GetBodySha256() != p.sha256:
-		g.metrics.post(ctx, "key_reused")
-		return keyReused
 	}
-	g.metrics.post(ctx, "repeated")
-	return nil
+	return g.compare(ctx, c, s.view, p)
 }
 
 // messageID is a function of the case alone, so every retry of a post is the

@@ -80,12 +80,18 @@ func (g *gateway) own(r *http.Request, c caller) (*snapshot, *deskapi.Problem) {
 		return nil, unknownCase
 	}
 	s, err := g.views.await(r.Context(), c.tenant, caseID, func(v *amendsv1.CaseView) bool { return v.GetCustomerId() == c.customer })
-	switch {
-	case err == nil:
-		return s, nil
-	case isMissing(err):
-		return nil, unknownCase
+	if err != nil {
+		return nil, g.unread(r, c, caseID, err)
 	}
-	g.log.LogAttrs(r.Context(), slog.LevelWarn, "view not readable", slog.String("tenant", c.tenant), slog.String("case_id", caseID), slog.Any("error", err))
-	return nil, unavailable
+	return s, nil
+}
+
+// unread answers for a view that could not be had.
+func (g *gateway) unread(r *http.Request, c caller, caseID string, err error) *deskapi.Problem {
+	if isMissing(err) {
+		return unknownCase
+	}
+	g.log.LogAttrs(r.Context(), slog.LevelWarn, "view not readable", slog.String("tenant", c.tenant), slog.String("case_id", caseID),
+		slog.String("request_id", edge.RequestID(r.Context())), slog.Any("error", err))
+	return unavailable
 }

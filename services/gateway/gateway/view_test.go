@@ -147,9 +147,11 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	}{
 		{http.MethodGet, "/", "", 404},
 		{http.MethodGet, "/v1/other", "", 404},
-		{http.MethodGet, "/v1/cases", "POST", 405},
+		{http.MethodDelete, "/v1/cases", "GET, HEAD, POST", 405},
+		{http.MethodGet, "/v1/cases/req-1/cancel", "POST", 405},
+		{http.MethodPost, "/v1/requests/req-1", "GET, HEAD", 405},
 		{http.MethodDelete, "/v1/cases/req-1", "GET, HEAD", 405},
-		{http.MethodPost, "/v1/cases/req-1/events", "GET", 405},
+		{http.MethodPost, "/v1/cases/req-1/events", "GET, HEAD", 405},
 	} {
 		a := ask(t, c.method, url+c.path, webKey, "")
 		a.problem(t)
