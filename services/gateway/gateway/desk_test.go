@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -239,9 +241,15 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // handler gives a gateway's handler over a broker of the test's choice.
 func (d *desk) handler(ctx context.Context, t *testing.T, b broker) (*gateway, http.Handler) {
 	t.Helper()
-	client := newRedis(Redis{Addr: d.redis.Addr()}, "", listTimeout)
-	t.Cleanup(func() { _ = client.Close() })
-	g, h, err := build(ctx, testConfig(d.redis.Addr()), Deps{}.withDefaults(), b, redis_rate.NewLimiter(client), readmodel.New(client, modelPrefix))
+	return d.handlerWith(ctx, t, b, Deps{}, func(*Config) {})
+}
+
+func (d *desk) handlerWith(ctx context.Context, t *testing.T, b broker, deps Deps, change func(*Config)) (*gateway, http.Handler) {
+	t.Helper()
+	cfg := testConfig(d.redis.Addr())
+	change(&cfg)
+	client := d.client(t)
+	g, h, err := build(ctx, cfg, deps.withDefaults(), b, redis_rate.NewLimiter(client), readmodel.New(client, modelPrefix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,6 +259,39 @@ func (d *desk) handler(ctx context.Context, t *testing.T, b broker) (*gateway, h
 	}
 	t.Cleanup(stop)
 	return g, h
+}
+
+// client gives a client of the desk's Redis.
+func (d *desk) client(t *testing.T) *redis.Client {
+	t.Helper()
+	client := newRedis(Redis{Addr: d.redis.Addr()}, "", listTimeout)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// list puts a view into the read model, as the projector does.
+func (d *desk) list(t *testing.T, v *amendsv1.CaseView) {
+	t.Helper()
+	e, err := entryOf(subject.View(v.GetTenant(), v.GetCaseId()), mustMarshal(t, v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := readmodel.New(d.client(t), modelPrefix).Put(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readyModel says that the read model is complete, where no projector runs.
+func readyModel(t *testing.T, g *gateway) {
+	t.Helper()
+	ctx := t.Context()
+	_, err1 := g.model.Claim(ctx, "t")
+	_, err2 := g.model.Rewound(ctx, "t")
+	marker, err3 := g.model.Marker(ctx)
+	ok, err4 := g.model.Finish(ctx, marker, "")
+	if err := errors.Join(err1, err2, err3, err4); err != nil || !ok {
+		t.Fatalf("%t, %v", ok, err)
+	}
 }
 
 // call is ask without a network.

@@ -55,9 +55,9 @@ type bucket struct {
 	limit redis_rate.Limit
 	lease int
 
-	mu    sync.Mutex
-	held  int       // permits taken from Redis and not used yet
-	until time.Time // when they lapse
+	mu     sync.Mutex
+	held   int       // permits taken from Redis and not used yet
+	until  time.Time // when they lapse
 	refuse time.Time // until when no request passes
 	local  *rate.Limiter
 }
