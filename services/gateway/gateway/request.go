@@ -32,7 +32,7 @@ func (g *gateway) showRequest(w http.ResponseWriter, r *http.Request, c caller) 
 	}
 	out := deskapi.Request{RequestID: id, Closed: first.view.GetClosed(), Cases: []deskapi.View{customerView(first.view)}}
 	for n := 2; n <= maxLinked; n++ {
-		caseID := id + "-" + strconv.Itoa(n)
+		caseID := linkedID(id, n)
 		if ident.Token(caseID) != nil {
 			break
 		}
@@ -50,3 +50,6 @@ func (g *gateway) showRequest(w http.ResponseWriter, r *http.Request, c caller) 
 	edge.WriteJSON(w, http.StatusOK, out)
 	return nil
 }
+
+// linkedID names the n-th case of a request, from the second on.
+func linkedID(request string, n int) string { return request + "-" + strconv.Itoa(n) }
