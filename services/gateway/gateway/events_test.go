@@ -94,6 +94,62 @@ func TestFollowResumesB75(t *testing.T) {
 	}
 }
 
+// cutter ends the first streams before any of their bytes, and notes what each
+// request resumes from.
+type cutter struct {
+	http.RoundTripper
+	left   int
+	resume []string
+	cut    func()
+}
+
+func (c *cutter) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.resume = append(c.resume, r.Header.Get(deskapi.HeaderLastEventID))
+	resp, err := c.RoundTripper.RoundTrip(r)
+	if err != nil || c.left == 0 {
+		return resp, err
+	}
+	c.left--
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(strings.NewReader(""))
+	c.cut()
+	return resp, nil
+}
+
+// Bug B75: the place to resume from survives streams that end before any event,
+// while the case moves on: no version is missing at the end, and none comes
+// twice.
+func TestStreamCutThreeTimesBeforeAnyEventB75(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	url := d.gateway(t)
+	d.publish(t, view("req-8472", 3, "INVESTIGATING"))
+	version := uint64(3)
+	trips := &cutter{RoundTripper: deskclient.NewTransport(1), left: 3, cut: func() {
+		version++
+		d.publish(t, view("req-8472", version, "INVESTIGATING"))
+	}}
+	client, err := deskclient.NewGateway(deskclient.Config{URL: url, Token: webKey, Transport: trips})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []uint64
+	err = client.Follow(t.Context(), "req-8472", "", 3, func(v deskapi.View) error {
+		got = append(got, v.Version)
+		if v.Version < 8 {
+			state := "INVESTIGATING"
+			if v.Version == 7 {
+				state = "VERIFIED_CLOSED"
+			}
+			d.publish(t, view("req-8472", v.Version+1, state))
+		}
+		return nil
+	})
+	if err != nil || !slices.Equal(got, []uint64{6, 7, 8}) || !slices.Equal(trips.resume, []string{"3", "3", "3", "3"}) {
+		t.Errorf("versions %v after streams from %q, %v", got, trips.resume, err)
+	}
+}
+
 func stream(ctx context.Context, t *testing.T, url, last string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/cases/req-8472/events", nil)

@@ -32,7 +32,7 @@ func newRedis(cfg Redis, password string, timeout time.Duration) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: cfg.Addr, Password: password, ClientName: "amends-gateway",
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
-		ContextTimeoutEnabled: true, MaxRetries: -1, PoolSize: 8,
+		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 8,
 	})
 }
 

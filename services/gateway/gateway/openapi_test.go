@@ -117,7 +117,7 @@ func (d *desk) gateways(t *testing.T) map[string]string {
 	serve(brokerless, &broken{broker: conn, send: bus.ErrUnavailable, read: bus.ErrUnavailable}, Deps{}, as, is)
 	serve(faulty, &broken{broker: conn, send: &envelope.Rejection{Reason: "too_large"}}, Deps{}, as, is)
 	serve(full, conn, Deps{}, as, func(g *gateway) { g.requests.limit, g.streams.limit = 0, 0 })
-	serve(busy, conn, Deps{}, as, func(g *gateway) { g.pressure.read, g.pressure.load = time.Now(), g.pressure.limit })
+	serve(busy, conn, Deps{}, as, func(g *gateway) { g.pressure.read, g.pressure.load = time.Now().Add(time.Hour), g.pressure.limit })
 	serve(emptied, conn, Deps{}, as, func(g *gateway) { g.model = readmodel.New(d.client(t), "other") })
 	// Once refused it stays so: its clock stands still.
 	at := time.Now()

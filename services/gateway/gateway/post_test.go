@@ -30,8 +30,14 @@ func TestSamePostFiftyTimesIsOneCaseLOSS1(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range answers {
 		all.Go(func() {
-			if i == len(answers)/2 {
+			switch i {
+			case len(answers) / 2:
 				d.redis.FlushAll()
+			case len(answers) * 3 / 4:
+				d.redis.Close()
+				if err := d.redis.Restart(); err != nil {
+					t.Error(err)
+				}
 			}
 			answers[i] = ask(t, http.MethodPost, urls[i%2]+"/v1/cases", webKey, founding, "Idempotency-Key", "k-1")
 		})
@@ -128,14 +134,23 @@ func TestAnotherRequestUnderTheSameKeyIsRefused(t *testing.T) {
 	}
 }
 
-// Bug B63: a key counts within its tenant and channel, and a refused request
-// does not use it up.
+// Bug B63: a key counts within its tenant, channel and endpoint, and a refused
+// request does not use it up.
 func TestKeysAreScopedAndRefusalsDoNotUseThemUpB63(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	url := d.gateway(t) + "/v1/cases"
-	if a := ask(t, http.MethodPost, url, webKey, `{"message":`, "Idempotency-Key", "k-1"); a.status != http.StatusBadRequest {
-		t.Fatalf("bad JSON: %d %s", a.status, a.body)
+	d.publish(t, view("req-8472", 5, "AWAITING_CUSTOMER"))
+	for _, c := range []struct {
+		path, body string
+		status     int
+	}{
+		{"", `{"message":`, 400}, {"", `{"message":"m","case_id":"req-1"}`, 403}, {"", `{"message":"` + strings.Repeat("x", maxBody) + `"}`, 413},
+		{"/req-8472/messages", `[]`, 400}, {"/req-8472/cancel", `{"message":"m"}`, 400}, {"/req-none/messages", later, 404},
+	} {
+		if a := ask(t, http.MethodPost, url+c.path, webKey, c.body, "Idempotency-Key", "k-1"); a.status != c.status {
+			t.Fatalf("%s: %d %s", c.path, a.status, a.body)
+		}
 	}
 	ids := map[string]bool{}
 	for _, key := range []string{webKey, betaKey, demoKey} {
@@ -146,8 +161,11 @@ func TestKeysAreScopedAndRefusalsDoNotUseThemUpB63(t *testing.T) {
 		}
 		ids[got.CaseID] = true
 	}
-	if len(ids) != 3 {
-		t.Errorf("cases %v, want three", ids)
+	for _, endpoint := range []struct{ path, body string }{{"/req-8472/messages", later}, {"/req-8472/cancel", ""}} {
+		ids[accepted(t, ask(t, http.MethodPost, url+endpoint.path, webKey, endpoint.body, "Idempotency-Key", "k-1")).MessageID] = true
+	}
+	if len(ids) != 5 || len(d.stored(t)) != 5 {
+		t.Errorf("ids %v, want five, each stored once", ids)
 	}
 }
 
