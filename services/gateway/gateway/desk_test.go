@@ -71,7 +71,7 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	b := bustest.Desk(t, bustest.Options{RequestTimeout: time.Second})
+	b := bustest.Desk(t, bustest.Options{RequestTimeout: 2 * time.Second})
 	return &desk{broker: b, redis: miniredis.RunT(t), writes: b.Connect(roles.Orchestrator)}
 }
 
