@@ -14,7 +14,9 @@ import (
 // caseCmd is `amends case`.
 type caseCmd struct {
 	Post    casePostCmd    `cmd:"" help:"Open a case."`
+	List    caseListCmd    `cmd:"" help:"List the customer's cases, newest first."`
 	Show    caseShowCmd    `cmd:"" help:"Show a case."`
+	Request caseRequestCmd `cmd:"" help:"Show all cases of one request."`
 	Follow  caseFollowCmd  `cmd:"" help:"Follow a case until it is closed."`
 	Message caseMessageCmd `cmd:"" help:"Add a message to a case."`
 	Cancel  caseCancelCmd  `cmd:"" help:"Withdraw a case."`

@@ -10,7 +10,7 @@ import (
 const ProblemType = "application/problem+json"
 
 // problemBase precedes a code in the type URI of a problem; it identifies, it
-// need not resolve.
+// need not resolve. docs/problems.md says what each code means.
 const problemBase = "https://github.com/amends-dev/amends/problems/"
 
 // Code says what went wrong; clients branch on it, never on words.

@@ -69,6 +69,31 @@ func TestMessageAndCancelSendWhatTheySay(t *testing.T) {
 	}
 }
 
+func TestListAndRequestAskForWhatTheySay(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	g := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("%s %v", r.Method, r.Header)
+		}
+		asked = append(asked, r.URL.String()+" "+r.Header.Get("X-Customer-Id"))
+		if r.URL.Path == "/v1/cases" {
+			edge.WriteJSON(w, 200, deskapi.CaseList{Cases: []deskapi.CaseSummary{{CaseID: "req-1", State: "RECEIVED"}}, Next: "abc"})
+			return
+		}
+		edge.WriteJSON(w, 200, deskapi.Request{RequestID: "req-1", Cases: []deskapi.View{{CaseID: "req-1"}, {CaseID: "req-1-2"}}})
+	})
+	newest, err1 := g.Cases(t.Context(), deskclient.List{})
+	page, err2 := g.Cases(t.Context(), deskclient.List{Customer: "cust_1", Limit: 5, Cursor: "a-_", State: "REFUNDED"})
+	request, err3 := g.Request(t.Context(), "req-1", "cust_1")
+	if err := errors.Join(err1, err2, err3); err != nil || newest.Cases[0].CaseID != "req-1" || page.Next != "abc" || len(request.Cases) != 2 {
+		t.Errorf("%+v, %+v, %+v, %v", newest, page, request, err)
+	}
+	if want := []string{"/v1/cases ", "/v1/cases?cursor=a-_&limit=5&state=REFUNDED cust_1", "/v1/requests/req-1 cust_1"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+}
+
 func TestRefusalsAreProblems(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -1,4 +1,4 @@
-// Package deskclient is the HTTP client of the desk: posting, viewing,
+// Package deskclient is the HTTP client of the desk: posting, listing, viewing,
 // following and withdrawing cases and adding messages to them at the gateway,
 // and reading actions and handing in signed decisions at the console.
 //

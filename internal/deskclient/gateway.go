@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/amends-dev/amends/internal/deskapi"
 )
@@ -88,5 +90,46 @@ func (g *Gateway) Cancel(ctx context.Context, c Cancel) (deskapi.AcceptedMessage
 func (g *Gateway) View(ctx context.Context, caseID, customer string) (deskapi.View, error) {
 	var out deskapi.View
 	err := g.api.call(ctx, http.MethodGet, deskapi.CasePath(caseID), map[string]string{deskapi.HeaderCustomer: customer}, nil, &out)
+	return out, err
+}
+
+// List says which part of a customer's cases is wanted; the zero value is the
+// newest of them.
+type List struct {
+	// Customer names the customer, where the channel may; else empty.
+	Customer string
+	// Limit is how many cases a page holds; 0 leaves it to the desk.
+	Limit int
+	// Cursor is Next of the page before.
+	Cursor string
+	// State, if set, leaves out cases in other states.
+	State string
+}
+
+// Cases lists a customer's cases, newest first.
+func (g *Gateway) Cases(ctx context.Context, l List) (deskapi.CaseList, error) {
+	q := url.Values{}
+	if l.Limit > 0 {
+		q.Set(deskapi.ParamLimit, strconv.Itoa(l.Limit))
+	}
+	for name, value := range map[string]string{deskapi.ParamCursor: l.Cursor, deskapi.ParamState: l.State} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	path := deskapi.CasesPath
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	var out deskapi.CaseList
+	err := g.api.call(ctx, http.MethodGet, path, map[string]string{deskapi.HeaderCustomer: l.Customer}, nil, &out)
+	return out, err
+}
+
+// Request gives all cases of one request. customer is empty unless the channel
+// names customers.
+func (g *Gateway) Request(ctx context.Context, requestID, customer string) (deskapi.Request, error) {
+	var out deskapi.Request
+	err := g.api.call(ctx, http.MethodGet, deskapi.RequestPath(requestID), map[string]string{deskapi.HeaderCustomer: customer}, nil, &out)
 	return out, err
 }

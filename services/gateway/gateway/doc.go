@@ -1,10 +1,15 @@
 // Package gateway is the HTTP edge for customer channels.
 //
 // Consumes: HTTP requests; stored and republished views (direct get of VIEWS,
-// live.view.*.*). Emits: case.opened, case.message and case.cancel on
-// intake.gateway.{tenant}.{case}.
-// Grants: those two, and Redis for rate limits. It holds no payment credential
-// and cannot write a case record.
+// live.view.*.*, and its own consumer for the read model). Emits: case.opened,
+// case.message and case.cancel on intake.gateway.{tenant}.{case}.
+// Grants: those, the backlog of the consumers that cases wait for, and Redis for
+// rate limits and lists. It holds no payment credential and cannot write a case
+// record.
+//
+// operations lists the API, openapi.yaml describes it, and a test compares the
+// two and every way a request can end. What goes wrong is a problem document
+// (docs/problems.md).
 //
 // Invariants:
 //   - Tenant and customer come from the credential, never from the body (TENANT-1).
@@ -21,10 +26,17 @@
 //   - A case of another customer or tenant is answered like one that does not
 //     exist: the same bytes, after the same wait.
 //   - A follower never gets an older version after a newer one.
+//   - A list holds the caller's cases only, and all of them up to the
+//     projector's lag; else it is refused.
+//   - No subject and no key of Redis is built from an id before it is checked.
+//   - What concerns started cases is never refused for the sake of new ones:
+//     new cases alone wait while the desk is behind.
 //
 // Failure: without the broker posts get 503 with Retry-After; retrying with the
 // same key is always safe. Without Redis each process applies its own local
-// limit. Views are read models: one that does not exist yet is waited for up to
+// limits, and lists get 503; the model is built again from VIEWS when Redis was
+// emptied. When the desk's backlog cannot be read, the last reading counts for
+// pressureKept, then new cases pass up to the rate limits. Views are read models: one that does not exist yet is waited for up to
 // viewWait. A follower that cannot keep up is disconnected and resumes with
 // Last-Event-ID.
 package gateway
