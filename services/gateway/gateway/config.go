@@ -90,8 +90,12 @@ func (c Config) Validate() error {
 		name string
 		rate Rate
 	}{
-		{"posts", c.Limits.Posts}, {"reads", c.Limits.Reads}, {"customer_posts", c.Limits.CustomerPosts},
-		{"customer_reads", c.Limits.CustomerReads}, {"tenant_posts", c.Limits.TenantPosts}, {"tenant_reads", c.Limits.TenantReads},
+		{"posts", c.Limits.Posts},
+		{"reads", c.Limits.Reads},
+		{"customer_posts", c.Limits.CustomerPosts},
+		{"customer_reads", c.Limits.CustomerReads},
+		{"tenant_posts", c.Limits.TenantPosts},
+		{"tenant_reads", c.Limits.TenantReads},
 	} {
 		if r.rate.PerSecond < 1 || r.rate.Burst < 1 {
 			problems = append(problems, fmt.Errorf("limits.%s: want per_second and burst of at least 1", r.name))

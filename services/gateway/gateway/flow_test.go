@@ -66,19 +66,27 @@ func TestLimitsOfCustomerChannelAndTenant(t *testing.T) {
 	}{
 		"customer": {
 			func(l *Limits) { l.CustomerPosts = tight },
-			[][2]string{{appKey, "cust_1"}}, [][2]string{{appKey, "cust_1"}}, [][2]string{{appKey, "cust_2"}, {webKey, ""}},
+			[][2]string{{appKey, "cust_1"}},
+			[][2]string{{appKey, "cust_1"}},
+			[][2]string{{appKey, "cust_2"}, {webKey, ""}},
 		},
 		"customer over two channels": {
 			func(l *Limits) { l.CustomerPosts = tight },
-			[][2]string{{webKey, ""}}, [][2]string{{demoKey, ""}, {appKey, "cust_5519"}}, [][2]string{{betaKey, ""}, {appKey, "cust_2"}},
+			[][2]string{{webKey, ""}},
+			[][2]string{{demoKey, ""}, {appKey, "cust_5519"}},
+			[][2]string{{betaKey, ""}, {appKey, "cust_2"}},
 		},
 		"channel": {
 			func(l *Limits) { l.Posts = tight },
-			[][2]string{{webKey, ""}}, [][2]string{{webKey, ""}, {otherKey, ""}}, [][2]string{{appKey, "cust_5519"}, {betaKey, ""}},
+			[][2]string{{webKey, ""}},
+			[][2]string{{webKey, ""}, {otherKey, ""}},
+			[][2]string{{appKey, "cust_5519"}, {betaKey, ""}},
 		},
 		"tenant": {
 			func(l *Limits) { l.TenantPosts = tight },
-			[][2]string{{webKey, ""}}, [][2]string{{webKey, ""}, {appKey, "cust_2"}}, [][2]string{{betaKey, ""}},
+			[][2]string{{webKey, ""}},
+			[][2]string{{webKey, ""}, {appKey, "cust_2"}},
+			[][2]string{{betaKey, ""}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -145,8 +145,12 @@ func TestKeysAreScopedAndRefusalsDoNotUseThemUpB63(t *testing.T) {
 		path, body string
 		status     int
 	}{
-		{"", `{"message":`, 400}, {"", `{"message":"m","case_id":"req-1"}`, 403}, {"", `{"message":"` + strings.Repeat("x", maxBody) + `"}`, 413},
-		{"/req-8472/messages", `[]`, 400}, {"/req-8472/cancel", `{"message":"m"}`, 400}, {"/req-none/messages", later, 404},
+		{"", `{"message":`, 400},
+		{"", `{"message":"m","case_id":"req-1"}`, 403},
+		{"", `{"message":"` + strings.Repeat("x", maxBody) + `"}`, 413},
+		{"/req-8472/messages", `[]`, 400},
+		{"/req-8472/cancel", `{"message":"m"}`, 400},
+		{"/req-none/messages", later, 404},
 	} {
 		if a := ask(t, http.MethodPost, url+c.path, webKey, c.body, "Idempotency-Key", "k-1"); a.status != c.status {
 			t.Fatalf("%s: %d %s", c.path, a.status, a.body)
