@@ -52,17 +52,24 @@ func (m *Model) customerKey(tenant, id string) string {
 func (m *Model) orderKey(tenant, id string) string { return m.prefix + tenant + ":order:" + id }
 func (m *Model) markerKey() string                 { return m.prefix + "marker" }
 
-// put writes a case and its places in the lists, unless the same or a newer
-// version is there. A case that has changed its order stays in the list of the
-// old one and is left out when that is read.
+// put writes cases and their places in the lists, each unless the same or
+// a newer version is there. Of each there are three keys and three values; one
+// without an order has its customer's list twice. A case that has changed its
+// order stays in the list of the old one and is left out when that is read.
 var put = redis.NewScript(`
-local have = redis.call('HGET', KEYS[1], 'v')
-if have and tonumber(have) >= tonumber(ARGV[1]) then return 0 end
-redis.call('HSET', KEYS[1], 'v', ARGV[1], 'e', ARGV[2])
-redis.call('ZADD', KEYS[2], 0, ARGV[3])
-if KEYS[3] then redis.call('ZADD', KEYS[3], 0, ARGV[3]) end
+for i = 1, #KEYS, 3 do
+  local have = redis.call('HGET', KEYS[i], 'v')
+  if not have or tonumber(have) < tonumber(ARGV[i]) then
+    redis.call('HSET', KEYS[i], 'v', ARGV[i], 'e', ARGV[i+1])
+    redis.call('ZADD', KEYS[i+1], 0, ARGV[i+2])
+    if KEYS[i+2] ~= KEYS[i+1] then redis.call('ZADD', KEYS[i+2], 0, ARGV[i+2]) end
+  end
+end
 return 1
 `)
+
+// MaxPut bounds the cases of one Put.
+const MaxPut = 128
 
 // Check says what keeps an entry out of the model.
 func (e Entry) Check() error {
@@ -75,21 +82,31 @@ func (e Entry) Check() error {
 	return ident.Tokens("order_id", e.OrderID)
 }
 
-// Put takes in a case at a version; an older one than is known changes nothing.
-func (m *Model) Put(ctx context.Context, e Entry) error {
-	if err := e.Check(); err != nil {
-		return fmt.Errorf("put a case: %w", err)
+// Put takes in cases at their versions, up to MaxPut; an older version than is
+// known changes nothing.
+func (m *Model) Put(ctx context.Context, entries ...Entry) error {
+	if len(entries) > MaxPut {
+		return fmt.Errorf("put %d cases: at most %d", len(entries), MaxPut)
 	}
-	keys := []string{m.caseKey(e.Tenant, e.CaseID), m.customerKey(e.Tenant, e.CustomerID)}
-	if e.OrderID != "" {
-		keys = append(keys, m.orderKey(e.Tenant, e.OrderID))
+	keys, values := make([]string, 0, 3*len(entries)), make([]any, 0, 3*len(entries))
+	for _, e := range entries {
+		if err := e.Check(); err != nil {
+			return fmt.Errorf("put a case: %w", err)
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("put a case: encode: %w", err)
+		}
+		customer := m.customerKey(e.Tenant, e.CustomerID)
+		order := customer
+		if e.OrderID != "" {
+			order = m.orderKey(e.Tenant, e.OrderID)
+		}
+		keys = append(keys, m.caseKey(e.Tenant, e.CaseID), customer, order)
+		values = append(values, e.Version, data, placeOf(e))
 	}
-	data, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("put a case: encode: %w", err)
-	}
-	if err := put.Run(ctx, m.redis, keys, e.Version, data, placeOf(e)).Err(); err != nil {
-		return fmt.Errorf("put a case: %w", err)
+	if err := put.Run(ctx, m.redis, keys, values...).Err(); err != nil {
+		return fmt.Errorf("put cases: %w", err)
 	}
 	return nil
 }

@@ -58,10 +58,8 @@ func build(t *testing.T, m *readmodel.Model, entries ...readmodel.Entry) {
 
 func put(t *testing.T, m *readmodel.Model, entries ...readmodel.Entry) {
 	t.Helper()
-	for _, e := range entries {
-		if err := m.Put(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+	if err := m.Put(t.Context(), entries...); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -106,8 +104,12 @@ func TestOlderVersionNeverReplacesANewerOne(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := list(t, m, readmodel.Query{Limit: 10}); len(got.Entries) != 1 || got.Entries[0].State != "V40" {
+	put(t, m, entry(1, 39), entry(2, 1), entry(1, 7))
+	if got := list(t, m, readmodel.Query{Limit: 10}); ids(got.Entries) != "2 1" || got.Entries[1].State != "V40" {
 		t.Errorf("%+v", got)
+	}
+	if err := m.Put(t.Context(), make([]readmodel.Entry, readmodel.MaxPut+1)...); err == nil {
+		t.Error("more than it may hold was put at once")
 	}
 }
 

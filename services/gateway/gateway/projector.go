@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,9 +28,11 @@ const (
 	projectorLook, rebuildLook = time.Second, 100 * time.Millisecond
 	// projectorPause is how long to leave a failing Redis or broker alone.
 	projectorPause = time.Second
-	// projectorWorkers put views into Redis side by side.
-	projectorWorkers = 4
-	// putTimeout bounds one view, its wait for Redis included.
+	// projectorWorkers is how many views may wait to be put, and gatherFor how
+	// long they do: a case that moves on meanwhile is put once, and all of them
+	// in one go.
+	projectorWorkers, gatherFor = 64, 50 * time.Millisecond
+	// putTimeout bounds one put.
 	putTimeout = 3 * time.Second
 )
 
@@ -44,6 +48,9 @@ type projector struct {
 	log   *slog.Logger
 	// waiting is how many views are not in the model, as last seen.
 	waiting atomic.Uint64
+
+	mu     sync.Mutex
+	joined *gathering // that views may still join
 }
 
 // run projects until ctx ends.
@@ -117,18 +124,62 @@ func (p *projector) pass(ctx context.Context) error {
 		if err != nil {
 			return bus.Reject("view_unusable", err)
 		}
-		if err := p.model.Put(ctx, e); err != nil {
+		if err := p.put(ctx, e); err != nil {
 			stop(err)
 			return bus.Retry(err)
 		}
 		return nil
-	}, bus.ConsumeOptions{Workers: projectorWorkers, Timeout: putTimeout})
+	}, bus.ConsumeOptions{Workers: projectorWorkers, Timeout: 2 * putTimeout})
 	stop(err)
 	watching.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, errPrepare) && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil
+}
+
+// gathering are entries that are put together.
+type gathering struct {
+	newest map[string]readmodel.Entry // by the view's subject
+	done   chan struct{}
+	err    error // when done
+}
+
+// put puts an entry together with others that come about now.
+func (p *projector) put(ctx context.Context, e readmodel.Entry) error {
+	p.mu.Lock()
+	g := p.joined
+	if g == nil {
+		g = &gathering{newest: map[string]readmodel.Entry{}, done: make(chan struct{})}
+		p.joined = g
+		time.AfterFunc(gatherFor, func() { p.putAll(g) })
+	}
+	key := subject.View(e.Tenant, e.CaseID)
+	if have, ok := g.newest[key]; !ok || have.Version < e.Version {
+		g.newest[key] = e
+	}
+	p.mu.Unlock()
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *projector) putAll(g *gathering) {
+	p.mu.Lock()
+	p.joined = nil
+	entries := slices.Collect(maps.Values(g.newest))
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), putTimeout)
+	defer cancel()
+	for part := range slices.Chunk(entries, readmodel.MaxPut) {
+		if g.err = p.model.Put(ctx, part...); g.err != nil {
+			break
+		}
+	}
+	close(g.done)
 }
 
 // errPrepare: the model is not what prepare left.
