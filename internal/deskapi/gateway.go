@@ -109,12 +109,9 @@ func RequestPath(requestID string) string { return RequestsPath + "/" + requestI
 // OpenAPIPath is where the description of the API is served.
 const OpenAPIPath = "/openapi.json"
 
-// Query parameters of a list of cases.
-const (
-	ParamLimit  = "limit"
-	ParamCursor = "cursor"
-	ParamState  = "state"
-)
+// ParamState names the query parameter of a state; ParamLimit and ParamCursor
+// are those of every list.
+const ParamState = "state"
 
 // CaseList is part of a customer's cases, newest first.
 type CaseList struct {

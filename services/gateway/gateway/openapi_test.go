@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -55,6 +57,56 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 	slices.Sort(served)
 	if !slices.Equal(served, documented) {
 		t.Errorf("served     %q\ndocumented %q", served, documented)
+	}
+}
+
+// The schemas have the fields of the types that are encoded, and require those
+// that are always there.
+func TestSchemasAreTheTypes(t *testing.T) {
+	t.Parallel()
+	api := readAPI(t)
+	types := map[string]any{
+		"Post": deskapi.Post{}, "Accepted": deskapi.Accepted{}, "Message": deskapi.Message{}, "AcceptedMessage": deskapi.AcceptedMessage{},
+		"Links": deskapi.Links{}, "View": deskapi.View{}, "CaseSummary": deskapi.CaseSummary{}, "CaseList": deskapi.CaseList{},
+		"Request": deskapi.Request{}, "Problem": deskapi.Problem{}, "Cancel": struct{}{},
+	}
+	for name := range api.At("components", "schemas") {
+		schema := api.At("components", "schemas", name)
+		if schema["type"] != "object" {
+			continue
+		}
+		v, ok := types[name]
+		if !ok {
+			t.Errorf("schema %s: name its type here", name)
+			continue
+		}
+		delete(types, name)
+		var fields, always []string
+		for f := range reflect.TypeOf(v).Fields() {
+			field, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if field == "-" {
+				continue
+			}
+			if fields = append(fields, field); option == "" {
+				always = append(always, field)
+			}
+		}
+		documented := slices.Sorted(maps.Keys(api.At("components", "schemas", name, "properties")))
+		var required []string
+		if list, ok := schema["required"].([]any); ok {
+			for _, field := range list {
+				required = append(required, fmt.Sprint(field))
+			}
+		}
+		for _, list := range [][]string{fields, always, required} {
+			slices.Sort(list)
+		}
+		if !slices.Equal(fields, documented) || !slices.Equal(always, required) {
+			t.Errorf("%s: has %q, always %q\ndocumented %q, required %q", name, fields, always, documented, required)
+		}
+	}
+	for name := range types {
+		t.Errorf("there is no schema %s", name)
 	}
 }
 
@@ -218,7 +270,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	d := newDesk(t)
 	urls := d.gateways(t)
 	for _, v := range []*amendsv1.CaseView{view("req-8472", 5, "AWAITING_APPROVAL"), view("req-1", 7, "VERIFIED_CLOSED")} {
-		v.OrderId, v.Next, v.NextAt = "8472", "approval", v.GetUpdatedAt()
+		v.OrderId, v.Next, v.NextAt, v.ContinuedByCaseId = "8472", "approval", v.GetUpdatedAt(), "req-1-2"
 		v.Replies = []*amendsv1.ViewReply{{Kind: "acknowledged", Text: "We look into it.", SentAt: v.GetUpdatedAt(), Version: 2}}
 		d.publish(t, v)
 		d.list(t, v)

@@ -3,17 +3,14 @@ package gateway
 import (
 	"errors"
 	"net/http"
-	"strconv"
 
+	"github.com/amends-dev/amends/internal/casework"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/edge"
 	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
-
-// maxLinked bounds the cases of one request.
-const maxLinked = 16
 
 // showRequest handles GET /v1/requests/{id}: the cases made of one request. The
 // first has the request's id, the others follow as {id}-2, {id}-3 and so on. It
@@ -31,15 +28,15 @@ func (g *gateway) showRequest(w http.ResponseWriter, r *http.Request, c caller) 
 		return g.unread(r, c, id, err)
 	}
 	out := deskapi.Request{RequestID: id, Closed: first.view.GetClosed(), Cases: []deskapi.View{customerView(first.view)}}
-	for n := 2; n <= maxLinked; n++ {
-		caseID := linkedID(id, n)
+	for n := 2; n <= casework.MaxLinked; n++ {
+		caseID := casework.LinkedID(id, n)
 		if ident.Token(caseID) != nil {
 			break
 		}
 		s, err := g.views.stored(r.Context(), subject.View(c.tenant, caseID))
 		switch {
 		case errors.Is(err, errMissing): // they are named without gaps
-			n = maxLinked
+			n = casework.MaxLinked
 		case err != nil:
 			return g.unread(r, c, id, err)
 		case part(s.view):
@@ -50,6 +47,3 @@ func (g *gateway) showRequest(w http.ResponseWriter, r *http.Request, c caller) 
 	edge.WriteJSON(w, http.StatusOK, out)
 	return nil
 }
-
-// linkedID names the n-th case of a request, from the second on.
-func linkedID(request string, n int) string { return request + "-" + strconv.Itoa(n) }

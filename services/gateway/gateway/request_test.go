@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/casework"
 	"github.com/amends-dev/amends/internal/deskapi"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -59,13 +60,13 @@ func TestRequestHasBoundedlyManyCases(t *testing.T) {
 	long := strings.Repeat("r", 62) // room for -2, not for -10
 	for _, id := range []string{"req-1", long} {
 		d.publish(t, linked(id, id, "RECEIVED"))
-		for n := 2; n <= maxLinked+2; n++ {
-			if caseID := linkedID(id, n); len(caseID) <= 64 {
+		for n := 2; n <= casework.MaxLinked+2; n++ {
+			if caseID := casework.LinkedID(id, n); len(caseID) <= 64 {
 				d.publish(t, linked(id, caseID, "RECEIVED"))
 			}
 		}
 	}
-	for id, want := range map[string]int{"req-1": maxLinked, long: 9} {
+	for id, want := range map[string]int{"req-1": casework.MaxLinked, long: 9} {
 		a := ask(t, http.MethodGet, url+"/v1/requests/"+id, webKey, "")
 		if n := strings.Count(a.body, `"timeline"`); a.status != http.StatusOK || n != want {
 			t.Errorf("%s: %d with %d cases, want %d", id, a.status, n, want)

@@ -141,7 +141,7 @@ func (v *views) awaitOn(ctx context.Context, r *reader, want func(*amendsv1.Case
 	defer cancel()
 	poll := time.NewTicker(viewPoll)
 	defer poll.Stop()
-	live := r.live
+	live, answered := r.live, false
 	for {
 		s, err := v.stored(ctx, r.subj)
 		if err == nil && !want(s.view) {
@@ -150,7 +150,9 @@ func (v *views) awaitOn(ctx context.Context, r *reader, want func(*amendsv1.Case
 		if err == nil {
 			return s, nil
 		}
-		if !isMissing(err) && ctx.Err() == nil {
+		// What no read has answered is not known to be missing.
+		answered = answered || isMissing(err)
+		if !isMissing(err) && (ctx.Err() == nil || !answered) {
 			return nil, err
 		}
 		for waiting := true; waiting; {
