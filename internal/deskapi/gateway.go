@@ -76,13 +76,13 @@ type View struct {
 	Timeline  []ViewEntry `json:"timeline"`
 	Replies   []ViewReply `json:"replies"`
 	// NextAt is when something is due next, and Next says what.
-	NextAt  *time.Time `json:"next_at,omitempty"`
-	Next    string     `json:"next,omitempty"`
-	Closed  bool       `json:"closed"`
+	NextAt *time.Time `json:"next_at,omitempty"`
+	Next   string     `json:"next,omitempty"`
+	Closed bool       `json:"closed"`
 	// ContinuedBy is the linked case in which the customer wrote on after this
 	// one was closed.
 	ContinuedBy string `json:"continued_by,omitempty"`
-	TraceID string     `json:"trace_id,omitempty"`
+	TraceID     string `json:"trace_id,omitempty"`
 }
 
 // ViewEntry is one version of the case.
