@@ -16,10 +16,9 @@
 //   - A list is ordered by when cases were opened, which never changes, so a
 //     cursor neither skips nor repeats a case when others are opened meanwhile.
 //
-// Rebuilding takes three steps, so that Redis may be emptied at any moment of
-// it: Claim takes the marker for one rewind, Rewound says that the views come
-// from the beginning from now on, Finish says that all have come. Each step
-// compares the marker with the one the step before left.
+// Filling it takes a claim on the marker, which its holder extends meanwhile, and
+// ends with Finish. Each step compares the marker with what the one before left,
+// so Redis may be emptied at any moment of it: then the model is not ready.
 //
 // Failure: errors of Redis are returned as they are; the caller says that lists
 // are away. The keys have no expiry: under memory pressure Redis must evict only

@@ -10,33 +10,31 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// claimLife is how long one process may take to rewind before another does.
+// claimLife is how long a claim lasts that is not extended.
 const claimLife = 30 * time.Second
 
 // Marker says how far the model is. Compare only with its methods.
 type Marker string
 
 const (
-	claimed  = "claimed:"
-	building = "building:"
-	ready    = "ready:"
+	claimed = "claimed:"
+	ready   = "ready@"
 )
 
-// Empty says that nothing is known to be there; somebody must rewind the views.
-func (m Marker) Empty() bool { return m == "" }
+// Claimed says that a process is filling the model.
+func (m Marker) Claimed() bool { return strings.HasPrefix(string(m), claimed) }
 
-// Building says that the views are coming from the beginning.
-func (m Marker) Building() bool { return strings.HasPrefix(string(m), building) }
-
-// Ready says that every view that was stored when the marker was set has been put.
+// Ready says that every view that was stored when it was filled has been put.
 func (m Marker) Ready() bool { return strings.HasPrefix(string(m), ready) }
 
 // Server is the run of the Redis server on which the model became ready, or
 // empty where that is not told.
-func (m Marker) Server() string {
-	_, run, _ := strings.Cut(string(m), "@")
-	return run
-}
+func (m Marker) Server() string { return strings.TrimPrefix(string(m), ready) }
+
+// Claim is one process's right to fill the model, a unique token.
+type Claim string
+
+func (c Claim) marker() Marker { return Marker(claimed + string(c)) }
 
 // Marker reads the marker.
 func (m *Model) Marker(ctx context.Context) (Marker, error) {
@@ -62,54 +60,41 @@ func (m *Model) Server(ctx context.Context) (string, error) {
 	return run, nil
 }
 
-// Claim takes an empty marker for one rewind under a unique token; false when
-// another process has it. An unfinished claim lapses.
-func (m *Model) Claim(ctx context.Context, token string) (bool, error) {
-	err := m.redis.SetArgs(ctx, m.markerKey(), claimed+token, redis.SetArgs{Mode: "NX", TTL: claimLife}).Err()
-	if errors.Is(err, redis.Nil) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("claim the rewind: %w", err)
-	}
-	return true, nil
+// Claim takes the marker, which was read as was; false when another process was
+// first. From then on lists are not ready until Finish.
+func (m *Model) Claim(ctx context.Context, was Marker, c Claim) (bool, error) {
+	return m.swap(ctx, was, c.marker())
+}
+
+// Extend gives a claim its whole life again; false when it is gone.
+func (m *Model) Extend(ctx context.Context, c Claim) (bool, error) {
+	return m.swap(ctx, c.marker(), c.marker())
 }
 
 // Release gives a claim back.
-func (m *Model) Release(ctx context.Context, token string) error {
-	return m.forget(ctx, Marker(claimed+token))
+func (m *Model) Release(ctx context.Context, c Claim) error { return m.forget(ctx, c.marker()) }
+
+// Finish says that every view that was stored at the claim has been put, on the
+// server that Server named before it; false when the claim is gone.
+func (m *Model) Finish(ctx context.Context, c Claim, server string) (bool, error) {
+	return m.swap(ctx, c.marker(), Marker(ready+server))
 }
 
-// Rewound says that the views come from the beginning since the claim; false
-// when the claim is gone, and then what came meanwhile may be as well.
-func (m *Model) Rewound(ctx context.Context, token string) (bool, error) {
-	return m.swap(ctx, Marker(claimed+token), Marker(building+token))
-}
-
-// Finish says that every view has been put since the marker, which must be
-// a building one, was read; server is what Server gave.
-func (m *Model) Finish(ctx context.Context, was Marker, server string) (bool, error) {
-	if !was.Building() {
-		return false, nil
-	}
-	return m.swap(ctx, was, Marker(ready+strings.TrimPrefix(string(was), building)+"@"+server))
-}
-
-// Renew puts the present server into a ready marker.
-func (m *Model) Renew(ctx context.Context, was Marker, server string) (bool, error) {
-	head, _, _ := strings.Cut(string(was), "@")
-	return m.swap(ctx, was, Marker(head+"@"+server))
-}
-
-// swap sets the marker, for good, if it still is what it was.
+// swap sets the marker if it still is what it was; a claim lapses by itself.
 var swap = redis.NewScript(`
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2]) end
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if ARGV[2] == '' then redis.call('DEL', KEYS[1])
+elseif ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2])
+else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
 return 1
 `)
 
 func (m *Model) swap(ctx context.Context, was, now Marker) (bool, error) {
-	n, err := swap.Run(ctx, m.redis, []string{m.markerKey()}, string(was), string(now)).Int()
+	life := int64(0)
+	if now.Claimed() {
+		life = claimLife.Milliseconds()
+	}
+	n, err := swap.Run(ctx, m.redis, []string{m.markerKey()}, string(was), string(now), life).Int()
 	if err != nil {
 		return false, fmt.Errorf("set the marker: %w", err)
 	}

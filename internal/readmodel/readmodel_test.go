@@ -40,18 +40,11 @@ func store(t *testing.T) (redis.UniversalClient, func()) {
 
 func build(t *testing.T, m *readmodel.Model, entries ...readmodel.Entry) {
 	t.Helper()
-	if ok, err := m.Claim(t.Context(), "t"); err != nil || !ok {
+	if ok, err := m.Claim(t.Context(), "", "t"); err != nil || !ok {
 		t.Fatalf("claim: %t, %v", ok, err)
 	}
-	if ok, err := m.Rewound(t.Context(), "t"); err != nil || !ok {
-		t.Fatalf("rewound: %t, %v", ok, err)
-	}
 	put(t, m, entries...)
-	marker, err := m.Marker(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := m.Finish(t.Context(), marker, "run-1"); err != nil || !ok {
+	if ok, err := m.Finish(t.Context(), "t", "run-1"); err != nil || !ok {
 		t.Fatalf("finish: %t, %v", ok, err)
 	}
 }
@@ -260,63 +253,63 @@ func TestEvictedCaseIsNoticed(t *testing.T) {
 	}
 	_, err := m.ByCustomer(t.Context(), "acme-in", "cust_5519", readmodel.Query{Limit: 10})
 	marker, err2 := m.Marker(t.Context())
-	if !errors.Is(err, readmodel.ErrNotReady) || err2 != nil || !marker.Empty() {
+	if !errors.Is(err, readmodel.ErrNotReady) || err2 != nil || marker != "" {
 		t.Errorf("%v; marker %q, %v", err, marker, err2)
 	}
 }
 
-// Redis may be emptied between any two steps of a rebuild.
-func TestRebuildThatRedisForgetsIsNotFinished(t *testing.T) {
+// Redis may be emptied between any two steps of filling it.
+func TestModelThatRedisForgetsIsNotReady(t *testing.T) {
 	r, flush := store(t)
 	m := readmodel.New(r, "desk")
-	claim := func(token string) {
+	claim := func(was readmodel.Marker, c readmodel.Claim, want bool) {
 		t.Helper()
-		if ok, err := m.Claim(t.Context(), token); err != nil || !ok {
-			t.Fatalf("claim %s: %t, %v", token, ok, err)
+		if ok, err := m.Claim(t.Context(), was, c); err != nil || ok != want {
+			t.Fatalf("claim %s: %t, %v", c, ok, err)
 		}
 	}
-	claim("a")
-	if ok, _ := m.Claim(t.Context(), "b"); ok {
-		t.Error("claimed twice")
+	still := func(c readmodel.Claim, want bool) {
+		t.Helper()
+		if ok, err := m.Extend(t.Context(), c); err != nil || ok != want {
+			t.Errorf("extend %s: %t, %v", c, ok, err)
+		}
 	}
+	claim("", "a", true)
+	claim("", "b", false)
+	still("a", true)
+	still("b", false)
 	if ttl := r.TTL(t.Context(), "{desk}:marker").Val(); ttl <= 0 {
 		t.Error("a claim does not lapse")
 	}
 	if err := m.Release(t.Context(), "b"); err != nil {
 		t.Error(err)
 	}
-	if ok, _ := m.Claim(t.Context(), "b"); ok {
-		t.Error("another's claim was released")
-	}
+	still("a", true) // another's release changed nothing
 	if err := m.Release(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
-	claim("a")
+	claim("", "a", true)
 	flush()
-	claim("b")
-	if ok, err := m.Rewound(t.Context(), "a"); ok || err != nil {
-		t.Errorf("a lost claim rewound: %t, %v", ok, err)
+	claim("", "b", true)
+	still("a", false)
+	if ok, err := m.Finish(t.Context(), "a", ""); ok || err != nil {
+		t.Errorf("a lost claim finished: %t, %v", ok, err)
 	}
-	if ok, err := m.Rewound(t.Context(), "b"); !ok || err != nil {
-		t.Errorf("rewound: %t, %v", ok, err)
+	if was, err := m.Marker(t.Context()); err != nil || !was.Claimed() || was.Ready() {
+		t.Fatalf("marker %q, %v", was, err)
+	}
+	if _, err := m.ByCustomer(t.Context(), "acme-in", "cust_5519", readmodel.Query{Limit: 10}); !errors.Is(err, readmodel.ErrNotReady) {
+		t.Errorf("while it is filled: %v", err)
+	}
+	if ok, err := m.Finish(t.Context(), "b", "run-1"); !ok || err != nil {
+		t.Errorf("finish: %t, %v", ok, err)
 	}
 	if ttl := r.TTL(t.Context(), "{desk}:marker").Val(); ttl > 0 {
 		t.Error("the marker lapses")
 	}
-	was, err := m.Marker(t.Context())
-	if err != nil || !was.Building() || was.Ready() {
-		t.Fatalf("marker %q, %v", was, err)
-	}
-	flush()
-	claim("c")
-	if ok, err := m.Finish(t.Context(), was, ""); ok || err != nil {
-		t.Errorf("a lost rebuild finished: %t, %v", ok, err)
-	}
-	if ok, err := m.Finish(t.Context(), readmodel.Marker("claimed:c"), ""); ok || err != nil {
-		t.Errorf("a claim finished: %t, %v", ok, err)
-	}
 }
 
+// A model that became ready on another run of the server is filled again.
 func TestMarkerRemembersTheServer(t *testing.T) {
 	r, _ := store(t)
 	m := readmodel.New(r, "desk")
@@ -325,8 +318,11 @@ func TestMarkerRemembersTheServer(t *testing.T) {
 	if err != nil || !was.Ready() || was.Server() != "run-1" {
 		t.Fatalf("marker %q, %v", was, err)
 	}
-	if ok, err := m.Renew(t.Context(), was, "run-2"); !ok || err != nil {
-		t.Errorf("renew: %t, %v", ok, err)
+	if ok, err := m.Claim(t.Context(), was, "again"); !ok || err != nil {
+		t.Errorf("claim: %t, %v", ok, err)
+	}
+	if ok, err := m.Finish(t.Context(), "again", "run-2"); !ok || err != nil {
+		t.Errorf("finish: %t, %v", ok, err)
 	}
 	if now, err := m.Marker(t.Context()); err != nil || !now.Ready() || now.Server() != "run-2" {
 		t.Errorf("marker %q, %v", now, err)

@@ -90,7 +90,7 @@ func Desk() Manifest {
 			{Name: ConsumerResults, Stream: StreamResults, Filter: "result.*.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 4096},
 			{Name: ConsumerDue, Stream: StreamTimers, Filter: "due.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 2048},
 			{Name: ConsumerSweep, Stream: StreamCases, Filter: "case.*.*", Service: Orchestrator, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 8192, Resettable: true},
-			{Name: ConsumerViews, Stream: StreamViews, Filter: "view.*.*", Service: Gateway, AckWait: 30 * time.Second, Backoff: viewRedelivery, MaxAckPending: 1024, Resettable: true},
+			{Name: ConsumerViews, Stream: StreamViews, Filter: "view.*.*", Service: Gateway, AckWait: 30 * time.Second, Backoff: viewRedelivery, MaxAckPending: 1024},
 		},
 		Roles: []Role{
 			{
@@ -98,7 +98,7 @@ func Desk() Manifest {
 				Publishes:   []string{"intake.gateway.*.*"},
 				DirectReads: []DirectRead{{StreamViews, "view.*.*"}},
 				Live:        []string{"live.view.*.*"},
-				LeaderReads: []string{StreamControl},
+				LeaderReads: []string{StreamControl, StreamViews},
 				Watches:     watched,
 				Secrets:     []string{"broker-gateway", "channel-keys", "redis"},
 				Peers:       []string{"redis"},

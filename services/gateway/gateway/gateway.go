@@ -53,7 +53,8 @@ type broker interface {
 	OnServerChange(fn func())
 	Backlog(ctx context.Context, consumer string) (bus.Backlog, error)
 	ConsumeRaw(ctx context.Context, consumer string, h func(context.Context, *bus.Raw) error, o bus.ConsumeOptions) error
-	ResetConsumer(ctx context.Context, consumer string, seq uint64) error
+	Last(ctx context.Context, stream, subj string) (bus.Stored, error)
+	NextAfter(ctx context.Context, stream, filter string, seq uint64) (bus.Stored, error)
 }
 
 type gateway struct {

@@ -23,9 +23,8 @@ import (
 )
 
 const (
-	// projectorLook is how often the marker is read, and the progress of
-	// a rebuild more often.
-	projectorLook, rebuildLook = time.Second, 100 * time.Millisecond
+	// projectorLook is how often the marker is read.
+	projectorLook = time.Second
 	// projectorPause is how long to leave a failing Redis or broker alone.
 	projectorPause = time.Second
 	// projectorWorkers is how many views may wait to be put, and gatherFor how
@@ -36,12 +35,12 @@ const (
 	putTimeout = 3 * time.Second
 )
 
-// projector puts the stored views into the read model. All gateways share one
-// durable consumer. Nothing is lost when Redis is away: the projector stops
-// consuming, and what it has not put comes again. When Redis was emptied, one
-// of the gateways rewinds the consumer to the beginning; when it only was
-// started anew it may have lost its last seconds, so the views come again too,
-// while the model goes on serving.
+// projector puts the views into the read model. Newer ones come by a durable
+// consumer that all gateways share; while Redis is away the projector stops
+// consuming, and what it has not put comes again. When Redis was emptied, or
+// started anew and so may have lost its last seconds, one of the gateways reads
+// every stored view and puts it. That does not go by the consumer: what was
+// acknowledged before Redis was emptied would not come again.
 type projector struct {
 	bus   broker
 	model *readmodel.Model
@@ -55,70 +54,35 @@ type projector struct {
 
 // run projects until ctx ends.
 func (p *projector) run(ctx context.Context) {
+	var both sync.WaitGroup
+	both.Go(func() { p.again(ctx, "newer views are not taken in; it goes on", p.pass) })
+	both.Go(func() { p.again(ctx, "the read model is not looked after; it goes on", p.keep) })
+	both.Wait()
+}
+
+// again does something until ctx ends, and says once that it fails.
+func (p *projector) again(ctx context.Context, complaint string, do func(context.Context) error) {
 	for failing := false; ctx.Err() == nil; {
-		err := p.prepare(ctx)
-		if err == nil {
-			failing = false
-			err = p.pass(ctx)
+		err := do(ctx)
+		if ctx.Err() != nil {
+			return
 		}
-		if err == nil || ctx.Err() != nil {
-			continue
+		if err != nil && !failing {
+			p.log.Warn(complaint, slog.Any("error", err))
 		}
-		if !failing {
-			p.log.Warn("the read model is not kept up; it goes on", slog.Any("error", err))
-		}
-		failing = true
+		failing = err != nil
 		wait(ctx, projectorPause)
 	}
 }
 
-// prepare sees to it that the views come from where the model needs them.
-func (p *projector) prepare(ctx context.Context) error {
-	marker, err := p.model.Marker(ctx)
-	switch {
-	case err != nil:
-		return err
-	case marker.Empty():
-		return p.rewind(ctx)
-	case !marker.Ready():
-		return nil
-	}
-	server, err := p.model.Server(ctx)
-	if err != nil || server == marker.Server() {
-		return err
-	}
-	if err := p.bus.ResetConsumer(ctx, roles.ConsumerViews, 1); err != nil {
-		return err
-	}
-	_, err = p.model.Renew(ctx, marker, server)
-	return err
-}
-
-func (p *projector) rewind(ctx context.Context) error {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	token := hex.EncodeToString(b[:])
-	mine, err := p.model.Claim(ctx, token)
-	if err != nil || !mine {
-		return err
-	}
-	if err := p.bus.ResetConsumer(ctx, roles.ConsumerViews, 1); err != nil {
-		return errors.Join(err, p.model.Release(ctx, token))
-	}
-	ok, err := p.model.Rewound(ctx, token)
-	if err == nil && ok {
-		p.log.Info("the read model is built anew")
-	}
-	return err
-}
-
-// pass consumes until ctx ends, Redis fails, or the model must be prepared
-// again.
+// pass takes in newer views until ctx ends or Redis fails. While Redis is away it
+// takes none: each would use up one of its deliveries.
 func (p *projector) pass(ctx context.Context) error {
+	if _, err := p.model.Marker(ctx); err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var watching sync.WaitGroup
-	watching.Go(func() { stop(p.watch(ctx)) })
 	err := p.bus.ConsumeRaw(ctx, roles.ConsumerViews, func(ctx context.Context, m *bus.Raw) error {
 		e, err := entryOf(m.Subject, m.Data)
 		if err != nil {
@@ -131,12 +95,90 @@ func (p *projector) pass(ctx context.Context) error {
 		return nil
 	}, bus.ConsumeOptions{Workers: projectorWorkers, Timeout: 2 * putTimeout})
 	stop(err)
-	watching.Wait()
-	if cause := context.Cause(ctx); !errors.Is(cause, errPrepare) && !errors.Is(cause, context.Canceled) {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil
 }
+
+// keep looks after the model once: it fills an empty one.
+func (p *projector) keep(ctx context.Context) error {
+	if backlog, err := p.bus.Backlog(ctx, roles.ConsumerViews); err == nil {
+		p.waiting.Store(backlog.Total())
+	}
+	marker, err := p.model.Marker(ctx)
+	if err != nil {
+		return err
+	}
+	server, err := p.model.Server(ctx)
+	if err != nil || marker.Claimed() || marker.Ready() && marker.Server() == server {
+		return err
+	}
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	claim := readmodel.Claim(hex.EncodeToString(b[:]))
+	mine, err := p.model.Claim(ctx, marker, claim)
+	if err != nil || !mine {
+		return err
+	}
+	p.log.Info("the read model is built anew")
+	if err := p.fill(ctx, claim); err != nil {
+		return errors.Join(err, p.model.Release(context.WithoutCancel(ctx), claim))
+	}
+	ok, err := p.model.Finish(ctx, claim, server)
+	if err == nil && ok {
+		p.log.Info("the read model is complete")
+	}
+	return err
+}
+
+// fill puts every view that is stored now. The claim is extended meanwhile; one
+// that is gone ends it, for then Redis was emptied again.
+func (p *projector) fill(ctx context.Context, claim readmodel.Claim) error {
+	last, err := p.bus.Last(ctx, roles.StreamViews, subject.View("*", "*"))
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var part []readmodel.Entry
+	for seq := uint64(0); seq < last.Seq; {
+		m, err := p.bus.NextAfter(ctx, roles.StreamViews, subject.View("*", "*"), seq)
+		if errors.Is(err, bus.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		seq = m.Seq
+		if e, err := entryOf(m.Subject, m.Data); err == nil {
+			part = append(part, e)
+		} else {
+			p.log.Warn("stored view not usable", slog.String("subject", m.Subject), slog.Any("error", err))
+		}
+		if len(part) == readmodel.MaxPut {
+			if err := p.putPart(ctx, claim, part); err != nil {
+				return err
+			}
+			part = part[:0]
+		}
+	}
+	return p.putPart(ctx, claim, part)
+}
+
+func (p *projector) putPart(ctx context.Context, claim readmodel.Claim, part []readmodel.Entry) error {
+	if mine, err := p.model.Extend(ctx, claim); err != nil || !mine {
+		return errors.Join(err, errClaimGone)
+	}
+	if len(part) == 0 {
+		return nil
+	}
+	return p.model.Put(ctx, part...)
+}
+
+// errClaimGone: Redis was emptied while the model was filled.
+var errClaimGone = errors.New("the claim on the read model is gone")
 
 // gathering are entries that are put together.
 type gathering struct {
@@ -180,70 +222,6 @@ func (p *projector) putAll(g *gathering) {
 		}
 	}
 	close(g.done)
-}
-
-// errPrepare: the model is not what prepare left.
-var errPrepare = errors.New("the read model must be prepared again")
-
-// watch follows the marker, and ends a rebuild when all views are in. It returns
-// when consuming must stop.
-func (p *projector) watch(ctx context.Context) error {
-	var target uint64 // the last view of a moment at which none waited
-	var of readmodel.Marker
-	for every := rebuildLook; ; {
-		wait(ctx, every)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		marker, err := p.model.Marker(ctx)
-		if err != nil {
-			return err
-		}
-		backlog, err := p.bus.Backlog(ctx, roles.ConsumerViews)
-		if err != nil {
-			continue // the consumer notices a broker that is away
-		}
-		p.waiting.Store(backlog.Total())
-		every = projectorLook
-		switch {
-		case marker.Empty():
-			return errPrepare
-		case marker.Ready():
-			server, err := p.model.Server(ctx)
-			if err != nil {
-				return err
-			}
-			if server != marker.Server() {
-				return errPrepare
-			}
-		case marker.Building():
-			every = rebuildLook
-			if of != marker {
-				of, target = marker, 0
-			}
-			if target == 0 && backlog.Waiting == 0 {
-				target = max(backlog.Delivered, 1)
-			}
-			if target == 0 || backlog.Total() != 0 && backlog.Settled < target {
-				continue
-			}
-			if err := p.finish(ctx, marker); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (p *projector) finish(ctx context.Context, marker readmodel.Marker) error {
-	server, err := p.model.Server(ctx)
-	if err != nil {
-		return err
-	}
-	ok, err := p.model.Finish(ctx, marker, server)
-	if err == nil && ok {
-		p.log.Info("the read model is complete")
-	}
-	return err
 }
 
 // entryOf gives what the read model keeps of a view.
