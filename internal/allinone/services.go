@@ -131,10 +131,10 @@ func (d *Desk) configure(corpus string) configs {
 		c.gateway.Limits.Posts = gateway.Rate{PerSecond: 1_000_000, Burst: 1_000_000}
 		c.gateway.Limits.Reads = c.gateway.Limits.Posts
 	}
-	c.gateway.Channels = []gateway.Channel{
+	c.gateway.Channels = append([]gateway.Channel{
 		{Name: Channel, Tenant: Tenant, KeySHA256: f.hash("channel-web"), Customer: Customer, MayNameCaseIDs: true},
 		{Name: "partner", Tenant: Tenant, KeySHA256: f.hash("channel-any"), MayNameCustomer: true},
-	}
+	}, d.opts.Channels...)
 	return c
 }
 

@@ -7,7 +7,11 @@
 // and cannot write a case record.
 //
 // Invariants:
-//   - Tenant and customer come from the credential, never from the body (TENANT-1).
+//   - Tenant and customer come from the credential, never from the body
+//     (TENANT-1): an API key's channel says them, or a verified token of the
+//     channel's issuer does. Only a key that may names a customer in a header.
+//   - Whatever is wrong with a credential, the answer is the same; the reason is
+//     in a metric and the log, the credential in neither (B78).
 //   - One post is one case (LOSS-1): the case id is a hash of tenant, channel,
 //     endpoint and Idempotency-Key, and the post is a compare-and-set against
 //     an empty subject. Neither memory nor Redis decides whether a post is
@@ -22,7 +26,8 @@
 //     exist: the same bytes, after the same wait.
 //   - A follower never gets an older version after a newer one.
 //
-// Failure: without the broker posts get 503 with Retry-After; retrying with the
+// Failure: when the issuer of a token cannot be asked for a key it may have,
+// that token gets 503 and nobody else notices. Without the broker posts get 503 with Retry-After; retrying with the
 // same key is always safe. Without Redis each process applies its own local
 // limit. Views are read models: one that does not exist yet is waited for up to
 // viewWait. A follower that cannot keep up is disconnected and resumes with

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
@@ -52,10 +55,13 @@ type gateway struct {
 	tracer  trace.Tracer
 	metrics *metrics
 	keys    *edge.Tokens[*Channel]
-	views   *views
-	limits  *limiter
-	posts   map[*Channel]*bucket
-	reads   map[*Channel]*bucket
+	logins  []*login
+	// credentials counts what they came to.
+	credentials *credentialMetrics
+	views       *views
+	limits      *limiter
+	posts       map[*Channel]*bucket
+	reads       map[*Channel]*bucket
 	// requests and streams bound what is open at once.
 	requests gate
 	streams  gate
@@ -81,6 +87,7 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	if err != nil {
 		return err
 	}
+	defer g.warm(ctx)()
 	stop, err := g.bus.Live(ctx, liveViews, g.views.receive)
 	if err != nil {
 		return fmt.Errorf("listen to views: %w", err)
@@ -88,6 +95,20 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	defer stop()
 	g.bus.OnServerChange(g.views.reread)
 	return edge.Serve(ctx, cfg.Listen, h, g.log, deps.Ready)
+}
+
+// warm reads the issuers' keys ahead of the first token. An issuer that is away
+// keeps nobody else's requests waiting.
+func (g *gateway) warm(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var warming sync.WaitGroup
+	for _, l := range g.logins {
+		warming.Go(func() { l.verifier.Warm(ctx) })
+	}
+	return func() {
+		cancel()
+		warming.Wait()
+	}
 }
 
 func (d Deps) withDefaults() Deps {
@@ -123,6 +144,12 @@ func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_r
 	if g.metrics, err = newMetrics(deps.Meter, &g.streams); err != nil {
 		return nil, nil, err
 	}
+	if g.credentials, err = newCredentialMetrics(deps.Meter, deps.Log); err != nil {
+		return nil, nil, err
+	}
+	if g.logins, err = newLogins(cfg, deps, g.credentials); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
+	}
 	g.limits = &limiter{redis: counts, now: deps.Now, log: deps.Log, metrics: g.metrics}
 	shared := map[string]*bucket{}
 	bucketOf := func(flow string, ch *Channel, r Rate) *bucket {
@@ -132,8 +159,7 @@ func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_r
 		}
 		return shared[key]
 	}
-	for i := range cfg.Channels {
-		ch := &cfg.Channels[i]
+	for _, ch := range g.channels(cfg) {
 		g.posts[ch] = bucketOf("posts", ch, cfg.Limits.Posts)
 		g.reads[ch] = bucketOf("reads", ch, cfg.Limits.Reads)
 	}
@@ -142,6 +168,20 @@ func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_r
 		return nil, nil, err
 	}
 	return g, h, nil
+}
+
+// channels gives every channel that a caller may come by, in each tenant.
+func (g *gateway) channels(cfg Config) []*Channel {
+	var out []*Channel
+	for i := range cfg.Channels {
+		if cfg.Channels[i].OIDC == nil {
+			out = append(out, &cfg.Channels[i])
+		}
+	}
+	for _, l := range g.logins {
+		out = slices.AppendSeq(out, maps.Values(l.tenants))
+	}
+	return out
 }
 
 func (g *gateway) routes() http.Handler {
