@@ -14,6 +14,7 @@ type Config struct {
 	boot.Common `yaml:",inline"`
 	// Listen is host:port of the customer API; port 0 takes a free one.
 	Listen   string    `yaml:"listen"`
+	TLS      edge.TLS  `yaml:"tls,omitempty"`
 	Redis    Redis     `yaml:"redis"`
 	Limits   Limits    `yaml:"limits"`
 	Channels []Channel `yaml:"channels"`
@@ -76,6 +77,7 @@ func (c Config) Validate() error {
 	if c.Listen == "" {
 		problems = append(problems, errors.New("listen: missing"))
 	}
+	problems = append(problems, c.TLS.Validate())
 	if c.Redis.Addr == "" {
 		problems = append(problems, errors.New("redis.addr: missing"))
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -94,7 +95,11 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	}
 	defer stop()
 	g.bus.OnServerChange(g.views.reread)
-	return edge.Serve(ctx, cfg.Listen, h, g.log, deps.Ready)
+	err = edge.Serve(ctx, edge.Endpoint{Listen: cfg.Listen, TLS: cfg.TLS}, h, g.log, deps.Ready)
+	if errors.Is(err, edge.ErrTLS) {
+		err = fmt.Errorf("%w: %w", boot.ErrConfig, err)
+	}
+	return err
 }
 
 // warm reads the issuers' keys ahead of the first token. An issuer that is away
