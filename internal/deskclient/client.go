@@ -26,6 +26,8 @@ const (
 	maxAnswer = 4 << 20
 	// callTimeout bounds a call; the servers wait up to 2 s for a version.
 	callTimeout = 15 * time.Second
+	// maxRetryAfter bounds what a server may ask for, in seconds.
+	maxRetryAfter = 24 * 60 * 60
 )
 
 // Config says where one of the two APIs is and with which token.
@@ -162,7 +164,7 @@ func problemOf(resp *http.Response, data []byte) error {
 		p = deskapi.NewProblem(resp.StatusCode, deskapi.CodeInternal, "the answer is no problem document")
 	}
 	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
-		p.RetryAfter = time.Duration(s) * time.Second
+		p.RetryAfter = time.Duration(min(s, maxRetryAfter)) * time.Second
 	}
 	return p
 }

@@ -156,21 +156,29 @@ func Minor(s, code string, scale int64) (int64, bool) {
 
 // scaled gives v / 10^decimals * scale * 10^digits, if that is whole and fits.
 func scaled(v int64, decimals, digits int, scale int64) (int64, bool) {
-	for range digits {
+	div := int64(1)
+	for range digits - decimals {
 		scale *= 10
 	}
-	div := int64(1)
-	for range decimals {
+	for range decimals - digits {
 		div *= 10
 	}
 	if v > math.MaxInt64/scale || v*scale%div != 0 {
 		return 0, false
 	}
-	return v * scale / div, true
+	minor := v * scale / div
+	return minor, minor < maxMinor
 }
 
+// maxFigures is how many figures fit into an int64 whatever they are. No amount
+// has more, its minor units included, so that each can be read as it is written.
+const (
+	maxFigures       = 18
+	maxMinor   int64 = 1e18
+)
+
 func integer(s string) (int64, bool) {
-	if s == "" || len(s) > 15 {
+	if s == "" || len(s) > maxFigures {
 		return 0, false
 	}
 	var v int64

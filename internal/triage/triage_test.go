@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/money"
+	"github.com/amends-dev/amends/internal/prose"
 	"github.com/amends-dev/amends/internal/triage"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -253,7 +256,8 @@ func TestContinueKeepsTheEarlierWant(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{"", "order 8472 charged twice", "order \u202e2748\u202c", "₹1,00,000 x 2", "<p>Order <b>8472", "1,0,0 1.00.000", "\xff\xfe8472", "don't 8472' \u200d"} {
+	for _, s := range []string{"", "order 8472 charged twice", "order \u202e2748\u202c", "₹1,00,000 x 2", "<p>Order <b>8472", "1,0,0 1.00.000", "\xff\xfe8472", "don't 8472' \u200d",
+		"ऑर्डर \u096e\u096a\u096d\u0968", "orders #8472, ORD-9001 and 8473", "order 8472.> or *", "order 84\u200b72", "\x1b]0;order 8472\x07", "order 8472\r\nIdempotency-Key: x", "cancel order no. 8472A 8472_b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -261,9 +265,18 @@ func FuzzRead(f *testing.F) {
 		if len(r.Intents) == 0 || len(r.Refs) > triage.MaxRefs || len(r.Amounts) > 8 || r.Confidence > 100 || r.Ambiguous && len(r.Refs) > 0 {
 			t.Fatalf("reading out of bounds: %+v", r)
 		}
-		for _, ref := range r.Refs {
+		plain := prose.Read(s).Normalised()
+		for i, ref := range r.Refs {
 			if err := ident.Token(ref); err != nil {
 				t.Fatalf("reference %q: %v", ref, err)
+			}
+			if slices.Contains(r.Refs[:i], ref) || !stands(plain, ref) {
+				t.Fatalf("references %q of %q", r.Refs, plain)
+			}
+		}
+		for _, m := range r.Amounts {
+			if err := money.Valid(m); err != nil {
+				t.Fatalf("amount %v: %v", m, err)
 			}
 		}
 		if got := triage.Conclude(r, r.Refs); got.GetOrderId() != "" && !slices.Contains(r.Refs, got.GetOrderId()) {
@@ -273,6 +286,27 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("order %q without an owned reference", got.GetOrderId())
 		}
 	})
+}
+
+// stands reports that a reference is in the text, and not as a part of something
+// longer: a number is never cut out of another.
+func stands(text, ref string) bool {
+	wordy := func(s string, r rune) bool {
+		return s != "" && r >= '0' && r <= '9'
+	}
+	for from := 0; ; {
+		at := strings.Index(text[from:], ref)
+		if at < 0 {
+			return false
+		}
+		at += from
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		behind, _ := utf8.DecodeRuneInString(text[at+len(ref):])
+		if !wordy(text[:at], before) && !wordy(text[at+len(ref):], behind) {
+			return true
+		}
+		from = at + 1
+	}
 }
 
 func BenchmarkRead(b *testing.B) {
