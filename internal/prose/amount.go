@@ -20,6 +20,14 @@ var names = map[string]string{
 	"₩": "KRW", "krw": "KRW", "won": "KRW",
 }
 
+// prefixed are signs that several currencies share, with the letters that tell
+// which: A$ is no US dollar. A sign behind other letters of a country is none
+// that is known.
+var prefixed = map[string]string{
+	"us$": "USD", "a$": "AUD", "ca$": "CAD", "nz$": "NZD", "r$": "BRL", "hk$": "HKD", "mx$": "MXN", "nt$": "TWD", "ec$": "XCD", "s$": "SGD",
+	"jp¥": "JPY", "cn¥": "CNY",
+}
+
 // after are names that people write behind the number only.
 var after = map[string]bool{"rupee": true, "rupees": true, "yen": true, "dollar": true, "dollars": true, "euro": true, "euros": true, "quid": true, "won": true, "रुपये": true, "रुपए": true, "円": true}
 
@@ -68,6 +76,11 @@ func (t *Text) before(i int) string {
 		return ""
 	}
 	p := t.Tokens[i-1]
+	if (p.Low == "$" || p.Low == "¥") && i > 1 {
+		if c := t.Tokens[i-2]; c.Kind == Word && c.End == p.Start && len(c.Raw) <= 2 {
+			return prefixed[c.Low+p.Low]
+		}
+	}
 	if code := names[p.Low]; code != "" && !after[p.Low] {
 		return code
 	}

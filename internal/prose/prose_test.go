@@ -33,6 +33,7 @@ func TestAmountsB16B71(t *testing.T) {
 		"¥50,000":                    "50000 JPY",
 		"50000 yen":                  "50000 JPY",
 		"$20 and 30 euros":           "2000 USD, 3000 EUR",
+		"A$20, US$30, X$40, paid$50": "2000 AUD, 3000 USD, 5000 USD",
 		"KWD\u00a0150.000":           "150000 KWD",
 		"₹0.00":                      "0 INR",
 		"Rs 500 Rs 600":              "50000 INR, 60000 INR",
@@ -65,7 +66,7 @@ func itoa(n int64) string {
 // What the desk writes it can read.
 func TestReadsWhatMoneyWrites(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"INR", "JPY", "USD", "EUR", "GBP", "KRW", "KWD"} {
+	for _, code := range currencies {
 		for _, minor := range []int64{0, 5, 99999, 200000, 10000000, 123456789} {
 			text := "amount " + money.Format(money.New(minor, code)) + "."
 			got := prose.Read(text).Amounts(8)
@@ -117,8 +118,8 @@ func TestEveryDecimalDigitBecomesASCII(t *testing.T) {
 	}
 }
 
-// currencies of the desk, which it writes in a way that it reads.
-var currencies = []string{"INR", "JPY", "USD", "EUR", "GBP", "KRW", "KWD"}
+// currencies that the desk writes in a way that it reads.
+var currencies = []string{"INR", "JPY", "USD", "EUR", "GBP", "KRW", "KWD", "AUD", "CAD", "NZD", "BRL", "HKD", "MXN", "TWD", "XCD", "CNY"}
 
 // FuzzRead: tokens lie in the text and in order, the plain form is plain, and an
 // amount that was read is the one that is written for people.
