@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -188,6 +189,41 @@ func TestAmbiguousNumbersAreAskedB72(t *testing.T) {
 	}
 	if r := triage.Read("\ufefforder 8472 charged twice 🙅\u200d♀️"); r.Ambiguous || len(r.Flags) != 0 {
 		t.Errorf("a byte order mark and an emoji: ambiguous %v, flags %v", r.Ambiguous, r.Flags)
+	}
+}
+
+// Bug B71 and case M10: lakh grouping, and groupings that are none. A number
+// with groups is an amount or nothing: never an order, and never another number.
+func TestGroupedNumbersB71(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Sir ₹1,00,000 has been deducted TWO times against order 8472. Kindly refund 1 lakh urgently.": "10000000 10000000",
+		"order 8472: ₹12,34,567.89 charged twice":                                                      "123456789",
+		"order 8472: ₹१२,३४,५६७.८९ charged twice":                                                      "123456789",
+		"order 8472: Rs 1.00.000 charged twice":                                                        "10000000",
+		"order 8472: ₹1,234,567.89 charged twice":                                                      "123456789",
+		"order 8472: ₹1,0,0 charged twice":                                                             "",
+		"order 8472: ₹1,00,00 charged twice":                                                           "",
+		"order 8472: ₹12,345,67 charged twice":                                                         "",
+		"order 8472: ₹1.000 charged twice":                                                             "",
+		"order 8472, 1,0,0 and 1.00.000 and 1,00,000 and 12,34,567.89, charged twice":                  "",
+	} {
+		r := triage.Read(text)
+		got := make([]string, 0, len(r.Amounts))
+		for _, m := range r.Amounts {
+			got = append(got, strconv.FormatInt(m.GetMinor(), 10))
+			if m.GetCurrency() != "INR" {
+				t.Errorf("%q is read in %s", text, m.GetCurrency())
+			}
+		}
+		if strings.Join(got, " ") != want || !slices.Equal(r.Refs, []string{"8472"}) {
+			t.Errorf("%q: amounts %v, orders %v", text, got, r.Refs)
+		}
+	}
+	for _, text := range []string{"charged twice, 1,00,000", "charged 12,34,567.89 twice", "refund 1,0,0", "charged twice 1.00.000", "order 1,00,000 charged twice"} {
+		if r := triage.Read(text); len(r.Refs) > 0 {
+			t.Errorf("%q names the orders %v", text, r.Refs)
+		}
 	}
 }
 
