@@ -26,10 +26,10 @@
 //     exist: the same bytes, after the same wait.
 //   - A follower never gets an older version after a newer one.
 //
-// Failure: when the issuer of a token cannot be asked for a key it may have,
-// that token gets 503 and nobody else notices. Without the broker posts get 503 with Retry-After; retrying with the
+// Failure: without the broker posts get 503 with Retry-After; retrying with the
 // same key is always safe. Without Redis each process applies its own local
 // limit. Views are read models: one that does not exist yet is waited for up to
 // viewWait. A follower that cannot keep up is disconnected and resumes with
-// Last-Event-ID.
+// Last-Event-ID. When the issuer of a token cannot be asked for a key it may
+// have, that token gets 503 and nobody else notices.
 package gateway
