@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/internal/boot"
 )
 
-var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // The configurations of the identity page are configurations.
 func TestIdentityPageIsRight(t *testing.T) {
