@@ -44,6 +44,10 @@ test-crash: ## Kill services at every place a case passes, and print what came o
 test-short: ## Run the quick tests, without the race detector
 	go test -short -timeout 2m ./...
 
+.PHONY: fuzz
+fuzz: ## Fuzz every parser for FUZZTIME (default 5s each)
+	scripts/fuzz.sh
+
 .PHONY: check
 check: lint contracts generated tidy ## Run every gate besides the tests
 

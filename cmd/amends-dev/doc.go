@@ -5,4 +5,6 @@
 //	amends-dev up       a desk to play with; prints what to type
 //	amends-dev bench    closed-loop load with a signed approval per case
 //	amends-dev sandbox  the payments sandbox alone
+//
+// `amends-dev completion SHELL` completes these in bash, zsh and fish.
 package main

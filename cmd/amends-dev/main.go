@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/amends-dev/amends/internal/completion"
 )
 
 // cli is the command line.
@@ -23,6 +25,8 @@ type cli struct {
 	Up      upCmd      `cmd:"" help:"Keep a desk running and print how to use it."`
 	Bench   benchCmd   `cmd:"" help:"Measure cases a second, each with a signed approval, and check that refunds equal cases."`
 	Sandbox sandboxCmd `cmd:"" help:"Run the payments sandbox alone."`
+
+	completion.Commands
 }
 
 // console is where a command writes, and how the services log.

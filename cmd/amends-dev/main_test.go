@@ -68,3 +68,17 @@ func TestUsageErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestCompletes(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"complete -F _amends_dev amends-dev\n": {"completion", "bash"},
+		"off\n":                                {"__complete", "--", "--log-level", "o"},
+		":files\n":                             {"__complete", "--", "up", "--dir", ""},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(args, &out, &errs); code != 0 || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%v: code %d, %q%q", args, code, out.String(), errs.String())
+		}
+	}
+}

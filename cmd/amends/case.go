@@ -26,6 +26,7 @@ type caseCmd struct {
 type gatewayFlags struct {
 	Gateway   string `env:"AMENDS_GATEWAY_URL" default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the gateway is."`
 	TokenFile string `required:"" env:"AMENDS_TOKEN_FILE" type:"path" placeholder:"FILE" help:"File with the channel's API key."`
+	CAFile    string `name:"ca-file" env:"AMENDS_CA_FILE" type:"path" placeholder:"FILE" help:"Trust the certificate authorities in this file instead of the system's."`
 	Customer  string `help:"Customer, where the channel names customers."`
 	output
 }
@@ -47,7 +48,7 @@ func (f *gatewayFlags) desk() (*deskclient.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	return deskclient.NewGateway(deskclient.Config{URL: f.Gateway, Token: token})
+	return deskclient.NewGateway(deskclient.Config{URL: f.Gateway, Token: token, CAFile: f.CAFile})
 }
 
 // caseArg names the case a command is about.

@@ -12,6 +12,7 @@ import (
 	"github.com/amends-dev/amends/internal/edge"
 )
 
+// Bug B72, among others: the reply is shown with its hidden characters escaped.
 func TestCaseShow(t *testing.T) {
 	t.Parallel()
 	dir, _ := files(t)
@@ -23,7 +24,7 @@ func TestCaseShow(t *testing.T) {
 			CaseID: "req-8472", Version: 9, State: "VERIFIED_CLOSED", OrderID: "8472", Closed: true,
 			Next:     "the_desk",
 			Timeline: []deskapi.ViewEntry{{Version: 1, State: "RECEIVED", At: &now}, {Version: 9, State: "VERIFIED_CLOSED"}},
-			Replies:  []deskapi.ViewReply{{Kind: "refunded", Text: "We refunded ₹2,000.\nReference rf_5521\x1b[2J.", SentAt: &now, Version: 9}, {Kind: "holding", Text: "We look.", Version: 3}},
+			Replies:  []deskapi.ViewReply{{Kind: "refunded", Text: "We refunded ₹2,000.\nReference rf_5521\x1b[2J \u202e84\u200b72\u202c.", SentAt: &now, Version: 9}, {Kind: "holding", Text: "We look.", Version: 3}},
 		})
 		return nil
 	}))
@@ -32,7 +33,7 @@ func TestCaseShow(t *testing.T) {
 	got := amends(t, nil, args...)
 	for _, want := range []string{
 		"req-8472  VERIFIED_CLOSED  v9  order 8472\n", "  v1   2026-03-12T10:20:00Z  RECEIVED\n", "  v9                         VERIFIED_CLOSED\n",
-		"reply of v9 (refunded), 2026-03-12T10:20:00Z:\n", "reply of v3 (holding):\n", "\nnext: the_desk\n", "  We refunded ₹2,000.\n  Reference rf_5521\\x1b[2J.\n",
+		"reply of v9 (refunded), 2026-03-12T10:20:00Z:\n", "reply of v3 (holding):\n", "\nnext: the_desk\n", "  We refunded ₹2,000.\n  Reference rf_5521\\x1b[2J \\u202e84\\u200b72\\u202c.\n",
 	} {
 		if got.code != exitDone || !strings.Contains(got.out, want) {
 			t.Errorf("%+v lacks %q", got, want)

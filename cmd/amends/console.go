@@ -12,6 +12,7 @@ type consoleFlags struct {
 	Tenant    string `required:"" env:"AMENDS_TENANT" help:"Tenant of the case."`
 	Console   string `env:"AMENDS_CONSOLE_URL" default:"http://127.0.0.1:8081" placeholder:"URL" help:"Where the console is."`
 	TokenFile string `required:"" env:"AMENDS_TOKEN_FILE" type:"path" placeholder:"FILE" help:"File with your staff token."`
+	CAFile    string `name:"ca-file" env:"AMENDS_CA_FILE" type:"path" placeholder:"FILE" help:"Trust the certificate authorities in this file instead of the system's."`
 	output
 }
 
@@ -32,5 +33,5 @@ func (f *consoleFlags) desk() (*deskclient.Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return deskclient.NewConsole(deskclient.Config{URL: f.Console, Token: token})
+	return deskclient.NewConsole(deskclient.Config{URL: f.Console, Token: token, CAFile: f.CAFile})
 }

@@ -119,6 +119,8 @@ func TestADecisionThatIsNotJudgedIsNoSuccess(t *testing.T) {
 			if last := lastLine(got.err); !strings.Contains(last, "handed in as apr-8472-1, not judged yet: ") || !strings.Contains(last, c.want) {
 				t.Errorf("standard error ends in %q, want %q", last, c.want)
 			}
+			fake.mu.Lock() // a look that was given up may still be under way
+			defer fake.mu.Unlock()
 			if len(fake.asked) == 0 || len(fake.asked) > 6 {
 				t.Errorf("the console was asked %d times", len(fake.asked))
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
+	"github.com/amends-dev/amends/internal/completion"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/display"
 )
@@ -33,6 +34,8 @@ type cli struct {
 	Approver approverCmd `cmd:"" help:"Approvers' keys."`
 	Case     caseCmd     `cmd:"" help:"Cases as customers see them."`
 	Custody  custodyCmd  `cmd:"" help:"Cases that were handed to people."`
+
+	completion.Commands
 }
 
 // terminal is what a command has of the outside.

@@ -17,6 +17,7 @@ import (
 	"github.com/amends-dev/amends/internal/provision"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/sandbox"
+	"github.com/amends-dev/amends/services/gateway/gateway"
 )
 
 // Options say how to run a desk; the zero value but for Dir is the demo's.
@@ -40,6 +41,8 @@ type Options struct {
 	Apart []roles.Service
 	// Unlimited takes the rate limits away, for load.
 	Unlimited bool
+	// Channels come beside the trial world's.
+	Channels []gateway.Channel
 	// GatewayListen and ConsoleListen default to free ports on the loopback
 	// address, as do SandboxListen and BrokerPort.
 	GatewayListen, ConsoleListen, SandboxListen string

@@ -132,10 +132,10 @@ func (d *Desk) configure(corpus string) configs {
 		l.Posts, l.CustomerPosts, l.TenantPosts = all, all, all
 		l.Reads, l.CustomerReads, l.TenantReads = all, all, all
 	}
-	c.gateway.Channels = []gateway.Channel{
+	c.gateway.Channels = append([]gateway.Channel{
 		{Name: Channel, Tenant: Tenant, KeySHA256: f.hash("channel-web"), Customer: Customer, MayNameCaseIDs: true},
 		{Name: "partner", Tenant: Tenant, KeySHA256: f.hash("channel-any"), MayNameCustomer: true},
-	}
+	}, d.opts.Channels...)
 	return c
 }
 

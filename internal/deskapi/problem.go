@@ -28,6 +28,12 @@ const (
 	CodeUnavailable     Code = "unavailable"
 	CodeInternal        Code = "internal"
 
+	// What a good token does not allow.
+	CodeInsufficient       Code = "token_insufficient"
+	CodeTenantNotAllowed   Code = "tenant_not_allowed"
+	CodeCustomerInvalid    Code = "customer_invalid"
+	CodeCustomerNotAllowed Code = "customer_not_allowed"
+
 	CodeCustomerMissing   Code = "customer_missing"
 	CodeKeyMissing        Code = "idempotency_key_missing"
 	CodeKeyInvalid        Code = "idempotency_key_invalid"

@@ -3,12 +3,16 @@ package deskclient
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +26,8 @@ const (
 	maxAnswer = 4 << 20
 	// callTimeout bounds a call; the servers wait up to 2 s for a version.
 	callTimeout = 15 * time.Second
+	// maxRetryAfter bounds what a server may ask for, in seconds.
+	maxRetryAfter = 24 * 60 * 60
 )
 
 // Config says where one of the two APIs is and with which token.
@@ -30,7 +36,11 @@ type Config struct {
 	URL string
 	// Token is the bearer token.
 	Token string
-	// Transport is shared between clients; nil takes NewTransport.
+	// CAFile holds the only authorities that the server's certificate may come
+	// from; empty takes the system's.
+	CAFile string
+	// Transport is shared between clients; nil takes NewTransport. It excludes
+	// CAFile.
 	Transport http.RoundTripper
 }
 
@@ -77,9 +87,31 @@ func newAPI(cfg Config) (api, error) {
 		return api{}, err
 	}
 	if cfg.Transport == nil {
-		cfg.Transport = NewTransport(2)
+		t := NewTransport(2)
+		if t.TLSClientConfig, err = trust(cfg.CAFile); err != nil {
+			return api{}, err
+		}
+		cfg.Transport = t
+	} else if cfg.CAFile != "" {
+		return api{}, errors.New("want either a transport or a CA file")
 	}
 	return api{base: u.Scheme + "://" + u.Host, auth: "Bearer " + cfg.Token, trips: cfg.Transport}, nil
+}
+
+// trust gives the TLS configuration of a CA file, nil without one.
+func trust(file string) (*tls.Config, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // nil is what net/http takes for the system's
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, fmt.Errorf("CA file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("CA file: %s holds no certificate", file)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
 // call sends one request and decodes its answer into out.
@@ -132,7 +164,7 @@ func problemOf(resp *http.Response, data []byte) error {
 		p = deskapi.NewProblem(resp.StatusCode, deskapi.CodeInternal, "the answer is no problem document")
 	}
 	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
-		p.RetryAfter = time.Duration(s) * time.Second
+		p.RetryAfter = time.Duration(min(s, maxRetryAfter)) * time.Second
 	}
 	return p
 }

@@ -59,6 +59,15 @@ func TestBearer(t *testing.T) {
 	}
 }
 
+func TestSeveralCredentialsAreNone(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.Header["Authorization"] = []string{"Bearer abc", "Bearer def"}
+	if got := edge.Bearer(r); got != "" {
+		t.Errorf("Bearer = %q", got)
+	}
+}
+
 func TestProblemsAreStable(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
@@ -108,7 +117,7 @@ func TestServeDrains(t *testing.T) {
 	})
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
-		ended <- edge.Serve(ctx, "127.0.0.1:0", h, slog.New(slog.DiscardHandler), func(addr string) { ready <- addr })
+		ended <- edge.Serve(ctx, edge.Endpoint{Listen: "127.0.0.1:0"}, h, slog.New(slog.DiscardHandler), func(addr string) { ready <- addr })
 	}()
 	addr := <-ready
 	got := make(chan string, 1)
@@ -132,7 +141,7 @@ func TestServeDrains(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if err := edge.Serve(ctx, "256.0.0.1:1", h, slog.New(slog.DiscardHandler), nil); err == nil {
+	if err := edge.Serve(ctx, edge.Endpoint{Listen: "256.0.0.1:1"}, h, slog.New(slog.DiscardHandler), nil); err == nil {
 		t.Error("an address that cannot be listened on was accepted")
 	}
 }

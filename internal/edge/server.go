@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,12 +23,30 @@ const (
 	DrainTimeout = 10 * time.Second
 )
 
-// Serve answers requests at an address until ctx ends, then drains. ready, if
+// Endpoint is where and how an edge serves.
+type Endpoint struct {
+	// Listen is host:port.
+	Listen string
+	TLS    TLS
+}
+
+// Serve answers requests at an endpoint until ctx ends, then drains. ready, if
 // given, is told the bound address.
-func Serve(ctx context.Context, listen string, h http.Handler, log *slog.Logger, ready func(addr string)) error {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+func Serve(ctx context.Context, at Endpoint, h http.Handler, log *slog.Logger, ready func(addr string)) error {
+	var secure *tls.Config
+	if at.TLS.On() {
+		certs, err := newCertificates(at.TLS, log, time.Now)
+		if err != nil {
+			return err
+		}
+		secure = &tls.Config{GetConfigForClient: certs.current, MinVersion: tls.VersionTLS12}
+	}
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", at.Listen)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", listen, err)
+		return fmt.Errorf("listen on %s: %w", at.Listen, err)
+	}
+	if tcp, ok := ln.Addr().(*net.TCPAddr); secure == nil && (!ok || !tcp.IP.IsLoopback()) {
+		log.Warn("credentials travel in the clear: not only this machine can connect, and tls is not configured", slog.String("listen", ln.Addr().String()))
 	}
 	srv := &http.Server{
 		Handler:           h,
@@ -36,16 +55,23 @@ func Serve(ctx context.Context, listen string, h http.Handler, log *slog.Logger,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		TLSConfig:         secure,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(ln) }()
+	go func() {
+		if secure != nil {
+			ended <- srv.ServeTLS(ln, "", "") // the files are the configuration's
+			return
+		}
+		ended <- srv.Serve(ln)
+	}()
 	if ready != nil {
 		ready(ln.Addr().String())
 	}
 	select {
 	case err := <-ended:
-		return fmt.Errorf("serve %s: %w", listen, err)
+		return fmt.Errorf("serve %s: %w", at.Listen, err)
 	case <-ctx.Done():
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
@@ -53,10 +79,10 @@ func Serve(ctx context.Context, listen string, h http.Handler, log *slog.Logger,
 	err = srv.Shutdown(drain)
 	if err != nil {
 		_ = srv.Close() // what did not finish in time is cut off
-		err = fmt.Errorf("drain %s: %w", listen, err)
+		err = fmt.Errorf("drain %s: %w", at.Listen, err)
 	}
 	if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
-		return fmt.Errorf("serve %s: %w", listen, e)
+		return fmt.Errorf("serve %s: %w", at.Listen, e)
 	}
 	return err
 }

@@ -55,9 +55,14 @@ func (t *Tokens[T]) Find(token string) (T, bool) {
 	return holder, found
 }
 
-// Bearer gives the bearer token of a request, or nothing.
+// Bearer gives the bearer token of a request, or nothing. Of several credentials
+// none counts: somebody on the way may have read another one.
 func Bearer(r *http.Request) string {
-	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return ""
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}

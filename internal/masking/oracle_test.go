@@ -62,3 +62,20 @@ func checkDigit(digits []int) int {
 	}
 	return (10 - sum%10) % 10
 }
+
+// plainCard gives a card number written in one piece. Behind "_" it is an
+// identifier of ours, behind "+" a telephone number.
+func plainCard(s string) string {
+	for _, at := range unbroken.FindAllStringIndex(s, -1) {
+		before := s[:at[0]]
+		if strings.HasSuffix(before, "_") || strings.HasSuffix(before, "+") {
+			continue
+		}
+		if run := cardIn(s[at[0]:at[1]]); run != "" {
+			return run
+		}
+	}
+	return ""
+}
+
+var unbroken = regexp.MustCompile(`\d+`)

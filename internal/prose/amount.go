@@ -20,6 +20,14 @@ var names = map[string]string{
 	"₩": "KRW", "krw": "KRW", "won": "KRW",
 }
 
+// prefixed are signs that several currencies share, with the letters that tell
+// which: A$ is no US dollar. A sign behind other letters of a country is none
+// that is known.
+var prefixed = map[string]string{
+	"us$": "USD", "a$": "AUD", "ca$": "CAD", "nz$": "NZD", "r$": "BRL", "hk$": "HKD", "mx$": "MXN", "nt$": "TWD", "ec$": "XCD", "s$": "SGD",
+	"jp¥": "JPY", "cn¥": "CNY",
+}
+
 // after are names that people write behind the number only.
 var after = map[string]bool{"rupee": true, "rupees": true, "yen": true, "dollar": true, "dollars": true, "euro": true, "euros": true, "quid": true, "won": true, "रुपये": true, "रुपए": true, "円": true}
 
@@ -68,6 +76,11 @@ func (t *Text) before(i int) string {
 		return ""
 	}
 	p := t.Tokens[i-1]
+	if (p.Low == "$" || p.Low == "¥") && i > 1 {
+		if c := t.Tokens[i-2]; c.Kind == Word && c.End == p.Start && len(c.Raw) <= 2 {
+			return prefixed[c.Low+p.Low]
+		}
+	}
 	if code := names[p.Low]; code != "" && !after[p.Low] {
 		return code
 	}
@@ -156,21 +169,29 @@ func Minor(s, code string, scale int64) (int64, bool) {
 
 // scaled gives v / 10^decimals * scale * 10^digits, if that is whole and fits.
 func scaled(v int64, decimals, digits int, scale int64) (int64, bool) {
-	for range digits {
+	div := int64(1)
+	for range digits - decimals {
 		scale *= 10
 	}
-	div := int64(1)
-	for range decimals {
+	for range decimals - digits {
 		div *= 10
 	}
 	if v > math.MaxInt64/scale || v*scale%div != 0 {
 		return 0, false
 	}
-	return v * scale / div, true
+	minor := v * scale / div
+	return minor, minor < maxMinor
 }
 
+// maxFigures is how many figures fit into an int64 whatever they are. No amount
+// has more, its minor units included, so that each can be read as it is written.
+const (
+	maxFigures       = 18
+	maxMinor   int64 = 1e18
+)
+
 func integer(s string) (int64, bool) {
-	if s == "" || len(s) > 15 {
+	if s == "" || len(s) > maxFigures {
 		return 0, false
 	}
 	var v int64

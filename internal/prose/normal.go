@@ -30,7 +30,27 @@ func normalise(s string) (string, Hidden) {
 		return s, h
 	}
 	s = strings.TrimPrefix(s, "\ufeff") // a byte order mark hides nothing
-	n := normaliser{out: make([]byte, 0, len(s)), h: &h}
+	for range maxPasses {
+		out := pass(s, &h)
+		if out == s || settled(out) {
+			return out, h
+		}
+		s = out // what was dropped may have hidden a tag or a link
+	}
+	return s, h
+}
+
+// maxPasses bounds how often a text is looked through. Two uncover what was
+// hidden; more are only for tags whose length the second changed.
+const maxPasses = 8
+
+// settled reports that s holds neither a tag nor a link.
+func settled(s string) bool {
+	return strings.IndexByte(s, '<') < 0 && !strings.Contains(s, "://") && !strings.Contains(s, "](")
+}
+
+func pass(s string, h *Hidden) string {
+	n := normaliser{out: make([]byte, 0, len(s)), h: h}
 	for i := 0; i < len(s); {
 		if skip := n.markup(s[i:]); skip > 0 {
 			h.Markup = true
@@ -42,7 +62,7 @@ func normalise(s string) (string, Hidden) {
 		n.rune(r, size)
 		i += size
 	}
-	return string(n.out), h
+	return string(n.out)
 }
 
 // plain reports whether s needs no work at all.
@@ -101,7 +121,7 @@ func (n *normaliser) rune(r rune, size int) {
 	case r == utf8.RuneError && size == 1, unicode.IsControl(r) && r != '\t':
 		n.h.Control = true
 		n.put(' ')
-	case r == '\'' || r == '`' || r == '\u2019' || r == '\u2018' || r == '\u02bc':
+	case r == '\'' || r == '`' || r == '\u2019' || r == '\u2018' || r == '\u02bc' || r == '\uff07' || r == '\uff40':
 		if l := len(n.out); l == 0 || !isLetter(n.out[l-1]) {
 			n.put(' ')
 		} // else dropped: don't reads dont

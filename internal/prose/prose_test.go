@@ -1,6 +1,7 @@
 package prose_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -32,6 +33,7 @@ func TestAmountsB16B71(t *testing.T) {
 		"¥50,000":                    "50000 JPY",
 		"50000 yen":                  "50000 JPY",
 		"$20 and 30 euros":           "2000 USD, 3000 EUR",
+		"A$20, US$30, X$40, paid$50": "2000 AUD, 3000 USD, 5000 USD",
 		"KWD\u00a0150.000":           "150000 KWD",
 		"₹0.00":                      "0 INR",
 		"Rs 500 Rs 600":              "50000 INR, 60000 INR",
@@ -64,7 +66,7 @@ func itoa(n int64) string {
 // What the desk writes it can read.
 func TestReadsWhatMoneyWrites(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"INR", "JPY", "USD", "EUR", "GBP", "KRW", "KWD"} {
+	for _, code := range currencies {
 		for _, minor := range []int64{0, 5, 99999, 200000, 10000000, 123456789} {
 			text := "amount " + money.Format(money.New(minor, code)) + "."
 			got := prose.Read(text).Amounts(8)
@@ -116,8 +118,17 @@ func TestEveryDecimalDigitBecomesASCII(t *testing.T) {
 	}
 }
 
+// currencies that the desk writes in a way that it reads.
+var currencies = []string{"INR", "JPY", "USD", "EUR", "GBP", "KRW", "KWD", "AUD", "CAD", "NZD", "BRL", "HKD", "MXN", "TWD", "XCD", "CNY"}
+
+// FuzzRead: tokens lie in the text and in order, the plain form is plain, and an
+// amount that was read is the one that is written for people.
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{"₹1,00,000.00 x", "a<b>c", "http://", "\xff\u202e1", "1:2/3,4.5", "₹", "x1", "ï1-_"} {
+	for _, s := range []string{
+		"₹1,00,000.00 x", "a<b>c", "http://", "\xff\u202e1", "1:2/3,4.5", "₹", "x1", "ï1-_",
+		"Rs \u0967,\u0966\u0966,\u0966\u0966\u0966", "12,34,567.89 rupees", "1,0,0 1.00.000 INR", "<\u200bb>8472</b>", "don't '8472'", "CA$50 US$50 $50", "5 lakh 2.5 crore 0.1 k yen",
+		"order \u202e2748\u202c \ufeff8\u200b4\u20607\u00ad2", "a\x1b[31m\r\nX: y", "![a](http://x) [b](c)", "1e9 INR -5 INR +5 INR", "９９ euros \U0001d7ce yen",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -127,10 +138,37 @@ func FuzzRead(f *testing.F) {
 			if tok.Start < end || tok.End <= tok.Start || p.Normalised()[tok.Start:tok.End] != tok.Raw || len(tok.Low) != len(tok.Raw) {
 				t.Fatalf("token %+v after %d of %q", tok, end, p.Normalised())
 			}
-			if tok.Money != nil && tok.Money.GetMinor() < 0 {
-				t.Fatalf("negative amount %v", tok.Money)
-			}
 			end = tok.End
+			if m := tok.Money; m != nil {
+				if money.Valid(m) != nil || tok.Kind != prose.Amount {
+					t.Fatalf("%q reads as %v", tok.Raw, m)
+				}
+				if again := prose.Read(money.Format(m)).Amounts(2); slices.Contains(currencies, m.GetCurrency()) && (len(again) != 1 || !money.Equal(again[0], m)) {
+					t.Fatalf("%q reads as %v, which is written %q and read as %v", tok.Raw, m, money.Format(m), again)
+				}
+			}
+		}
+		again := prose.Read(p.Normalised())
+		if again.Normalised() != p.Normalised() {
+			t.Fatalf("%q is %q in plain form, and that %q", s, p.Normalised(), again.Normalised())
+		}
+		if h := again.Hidden; h.Control || h.Markup {
+			t.Fatalf("the plain form of %q, %q, hides something: %+v", s, p.Normalised(), h)
+		}
+		if i := strings.IndexFunc(p.Normalised(), concealed); i >= 0 {
+			t.Fatalf("the plain form of %q holds %q", s, p.Normalised()[i:])
 		}
 	})
+}
+
+// concealed are characters that reorder text or are not seen, and digits a
+// person may not know.
+func concealed(r rune) bool {
+	switch {
+	case r == '\n':
+		return false
+	case unicode.IsControl(r), r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069', r == '\u200b', r == '\u2060', r == '\ufeff', r == '\u00ad':
+		return true
+	}
+	return r > '9' && unicode.Is(unicode.Nd, r)
 }

@@ -4,10 +4,14 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/money"
+	"github.com/amends-dev/amends/internal/prose"
 	"github.com/amends-dev/amends/internal/triage"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -188,6 +192,41 @@ func TestAmbiguousNumbersAreAskedB72(t *testing.T) {
 	}
 }
 
+// Bug B71 and case M10: lakh grouping, and groupings that are none. A number
+// with groups is an amount or nothing: never an order, and never another number.
+func TestGroupedNumbersB71(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Sir ₹1,00,000 has been deducted TWO times against order 8472. Kindly refund 1 lakh urgently.": "10000000 10000000",
+		"order 8472: ₹12,34,567.89 charged twice":                                                      "123456789",
+		"order 8472: ₹१२,३४,५६७.८९ charged twice":                                                      "123456789",
+		"order 8472: Rs 1.00.000 charged twice":                                                        "10000000",
+		"order 8472: ₹1,234,567.89 charged twice":                                                      "123456789",
+		"order 8472: ₹1,0,0 charged twice":                                                             "",
+		"order 8472: ₹1,00,00 charged twice":                                                           "",
+		"order 8472: ₹12,345,67 charged twice":                                                         "",
+		"order 8472: ₹1.000 charged twice":                                                             "",
+		"order 8472, 1,0,0 and 1.00.000 and 1,00,000 and 12,34,567.89, charged twice":                  "",
+	} {
+		r := triage.Read(text)
+		got := make([]string, 0, len(r.Amounts))
+		for _, m := range r.Amounts {
+			got = append(got, strconv.FormatInt(m.GetMinor(), 10))
+			if m.GetCurrency() != "INR" {
+				t.Errorf("%q is read in %s", text, m.GetCurrency())
+			}
+		}
+		if strings.Join(got, " ") != want || !slices.Equal(r.Refs, []string{"8472"}) {
+			t.Errorf("%q: amounts %v, orders %v", text, got, r.Refs)
+		}
+	}
+	for _, text := range []string{"charged twice, 1,00,000", "charged 12,34,567.89 twice", "refund 1,0,0", "charged twice 1.00.000", "order 1,00,000 charged twice"} {
+		if r := triage.Read(text); len(r.Refs) > 0 {
+			t.Errorf("%q names the orders %v", text, r.Refs)
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]amendsv1.TextFlag{
@@ -253,7 +292,10 @@ func TestContinueKeepsTheEarlierWant(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{"", "order 8472 charged twice", "order \u202e2748\u202c", "₹1,00,000 x 2", "<p>Order <b>8472", "1,0,0 1.00.000", "\xff\xfe8472", "don't 8472' \u200d"} {
+	for _, s := range []string{
+		"", "order 8472 charged twice", "order \u202e2748\u202c", "₹1,00,000 x 2", "<p>Order <b>8472", "1,0,0 1.00.000", "\xff\xfe8472", "don't 8472' \u200d",
+		"ऑर्डर \u096e\u096a\u096d\u0968", "orders #8472, ORD-9001 and 8473", "order 8472.> or *", "order 84\u200b72", "\x1b]0;order 8472\x07", "order 8472\r\nIdempotency-Key: x", "cancel order no. 8472A 8472_b",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -261,9 +303,18 @@ func FuzzRead(f *testing.F) {
 		if len(r.Intents) == 0 || len(r.Refs) > triage.MaxRefs || len(r.Amounts) > 8 || r.Confidence > 100 || r.Ambiguous && len(r.Refs) > 0 {
 			t.Fatalf("reading out of bounds: %+v", r)
 		}
-		for _, ref := range r.Refs {
+		plain := prose.Read(s).Normalised()
+		for i, ref := range r.Refs {
 			if err := ident.Token(ref); err != nil {
 				t.Fatalf("reference %q: %v", ref, err)
+			}
+			if slices.Contains(r.Refs[:i], ref) || !stands(plain, ref) {
+				t.Fatalf("references %q of %q", r.Refs, plain)
+			}
+		}
+		for _, m := range r.Amounts {
+			if err := money.Valid(m); err != nil {
+				t.Fatalf("amount %v: %v", m, err)
 			}
 		}
 		if got := triage.Conclude(r, r.Refs); got.GetOrderId() != "" && !slices.Contains(r.Refs, got.GetOrderId()) {
@@ -273,6 +324,27 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("order %q without an owned reference", got.GetOrderId())
 		}
 	})
+}
+
+// stands reports that a reference is in the text, and not as a part of something
+// longer: a number is never cut out of another.
+func stands(text, ref string) bool {
+	wordy := func(s string, r rune) bool {
+		return s != "" && r >= '0' && r <= '9'
+	}
+	for from := 0; ; {
+		at := strings.Index(text[from:], ref)
+		if at < 0 {
+			return false
+		}
+		at += from
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		behind, _ := utf8.DecodeRuneInString(text[at+len(ref):])
+		if !wordy(text[:at], before) && !wordy(text[at+len(ref):], behind) {
+			return true
+		}
+		from = at + 1
+	}
 }
 
 func BenchmarkRead(b *testing.B) {

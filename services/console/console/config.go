@@ -14,8 +14,9 @@ import (
 type Config struct {
 	boot.Common `yaml:",inline"`
 	// Listen is host:port of the staff API and pages; port 0 takes a free one.
-	Listen string  `yaml:"listen"`
-	Staff  []Staff `yaml:"staff"`
+	Listen string   `yaml:"listen"`
+	TLS    edge.TLS `yaml:"tls,omitempty"`
+	Staff  []Staff  `yaml:"staff"`
 }
 
 // Staff is a person, or a tool of a person, with a token.
@@ -37,6 +38,7 @@ func (c Config) Validate() error {
 	if c.Listen == "" {
 		problems = append(problems, errors.New("listen: missing"))
 	}
+	problems = append(problems, c.TLS.Validate())
 	if len(c.Staff) == 0 {
 		problems = append(problems, errors.New("staff: none"))
 	}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -52,7 +53,11 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return edge.Serve(ctx, cfg.Listen, h, log, deps.Ready)
+	err = edge.Serve(ctx, edge.Endpoint{Listen: cfg.Listen, TLS: cfg.TLS}, h, log, deps.Ready)
+	if errors.Is(err, edge.ErrTLS) {
+		err = fmt.Errorf("%w: %w", boot.ErrConfig, err)
+	}
+	return err
 }
 
 func build(cfg Config, deps Deps, b broker) (http.Handler, error) {

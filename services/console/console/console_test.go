@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/deskclient"
@@ -385,5 +387,19 @@ func TestConfigIsCheckedAsAWhole(t *testing.T) {
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+func TestBadCertificateRefusesToStart(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	cfg := testConfig()
+	cfg.TLS.CertFile = "missing.pem"
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "tls: want both") {
+		t.Errorf("%v", err)
+	}
+	cfg.TLS.KeyFile = "missing.pem"
+	if err := Run(t.Context(), cfg, Deps{Bus: d.broker.Connect(roles.Console)}); !errors.Is(err, boot.ErrConfig) {
+		t.Errorf("%v", err)
 	}
 }

@@ -49,19 +49,9 @@ func (c *console) showCustody(w http.ResponseWriter, r request) *deskapi.Problem
 // relayCustody handles POST /v1/cases/{tenant}/{case}/custody. Whether the
 // decision counts is for the orchestrator to say.
 func (c *console) relayCustody(w http.ResponseWriter, r request) *deskapi.Problem {
-	body, problem := readSigned(w, r)
+	d, problem := readCustody(w, r)
 	if problem != nil {
 		return problem
-	}
-	d := new(amendsv1.CustodyDecision)
-	if err := protojson.Unmarshal(body, d); err != nil {
-		return malformed("the body is not a CustodyDecision in ProtoJSON")
-	}
-	if _, err := approval.CustodyText(d); err != nil {
-		return malformed("a field is missing or not valid")
-	}
-	if d.GetTenant() != r.tenant || d.GetCaseId() != r.caseID {
-		return malformed("the decision is about another case than the path")
 	}
 	id, problem := c.relay(r, d, signedID(envelope.CustodyDecision, d.GetSignedAt(), d.GetSignature()))
 	if problem != nil {
@@ -69,4 +59,23 @@ func (c *console) relayCustody(w http.ResponseWriter, r request) *deskapi.Proble
 	}
 	edge.WriteJSON(w, http.StatusAccepted, deskapi.Relayed{MessageID: id})
 	return nil
+}
+
+// readCustody reads a custodian's decision and checks its form.
+func readCustody(w http.ResponseWriter, r request) (*amendsv1.CustodyDecision, *deskapi.Problem) {
+	body, problem := readSigned(w, r)
+	if problem != nil {
+		return nil, problem
+	}
+	d := new(amendsv1.CustodyDecision)
+	if err := protojson.Unmarshal(body, d); err != nil {
+		return nil, malformed("the body is not a CustodyDecision in ProtoJSON")
+	}
+	if _, err := approval.CustodyText(d); err != nil {
+		return nil, malformed("a field is missing or not valid")
+	}
+	if d.GetTenant() != r.tenant || d.GetCaseId() != r.caseID {
+		return nil, malformed("the decision is about another case than the path")
+	}
+	return d, nil
 }

@@ -13,21 +13,27 @@ type caller struct {
 	tenant   string
 	customer string
 	channel  *Channel
-	// credential names the API key without giving it away.
+	// credential names the API key, or the issuer, without giving anything away.
 	credential string
 }
 
 var (
-	unauthenticated = deskapi.NewProblem(http.StatusUnauthorized, deskapi.CodeUnauthenticated, "send a valid API key as a bearer token")
+	unauthenticated = deskapi.NewProblem(http.StatusUnauthorized, deskapi.CodeUnauthenticated, "send a valid API key or token as a bearer token")
 	customerMissing = deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeCustomerMissing, "name the customer in "+deskapi.HeaderCustomer)
 )
 
-// identify is the one place where tenant and customer are fixed.
+// identify is the one place where tenant and customer are fixed. What is no API
+// key is taken for a token.
 func (g *gateway) identify(w http.ResponseWriter, r *http.Request) (caller, *deskapi.Problem) {
-	ch, ok := g.keys.Find(edge.Bearer(r))
-	if !ok {
+	credential := edge.Bearer(r)
+	if credential == "" {
+		g.credentials.refused(r.Context(), "", "none")
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return caller{}, unauthenticated
+	}
+	ch, ok := g.keys.Find(credential)
+	if !ok {
+		return g.byToken(w, r, credential)
 	}
 	c := caller{tenant: ch.Tenant, customer: ch.Customer, channel: ch, credential: "key-" + ch.KeySHA256[:16]}
 	if ch.MayNameCustomer {
@@ -36,5 +42,6 @@ func (g *gateway) identify(w http.ResponseWriter, r *http.Request) (caller, *des
 			return caller{}, customerMissing
 		}
 	}
+	g.credentials.accepted(r.Context(), byKey)
 	return c, nil
 }

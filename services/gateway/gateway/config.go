@@ -14,6 +14,7 @@ type Config struct {
 	boot.Common `yaml:",inline"`
 	// Listen is host:port of the customer API; port 0 takes a free one.
 	Listen   string    `yaml:"listen"`
+	TLS      edge.TLS  `yaml:"tls,omitempty"`
 	Redis    Redis     `yaml:"redis"`
 	Limits   Limits    `yaml:"limits"`
 	Channels []Channel `yaml:"channels"`
@@ -51,15 +52,19 @@ type Rate struct {
 	Burst     int `yaml:"burst"`
 }
 
-// Channel is one credential of a customer channel and what it may say. Two
-// entries of one tenant and name are two keys of one channel.
+// Channel is one credential of a customer channel, a key or an issuer of
+// tokens, and what it may say. Two entries of one tenant and name are two
+// credentials of one channel.
 type Channel struct {
-	Name   string `yaml:"name"`
+	Name string `yaml:"name"`
+	// Tenant is the channel's; a channel with OIDC may leave it to a claim.
 	Tenant string `yaml:"tenant"`
 	// KeySHA256 is the lower-case hex SHA-256 of the channel's API key.
-	KeySHA256 string `yaml:"key_sha256"`
-	// Customer binds the channel to one customer. Otherwise MayNameCustomer
-	// lets it name one per request, in X-Customer-Id.
+	KeySHA256 string `yaml:"key_sha256,omitempty"`
+	// OIDC lets customers in with tokens of their issuer.
+	OIDC *OIDC `yaml:"oidc,omitempty"`
+	// Customer binds a key to one customer. Otherwise MayNameCustomer lets it
+	// name one per request, in X-Customer-Id.
 	Customer        string `yaml:"customer"`
 	MayNameCustomer bool   `yaml:"may_name_customer"`
 	// MayNameCaseIDs lets it choose case ids; for demonstrations.
@@ -83,6 +88,7 @@ func (c Config) Validate() error {
 	if c.Listen == "" {
 		problems = append(problems, errors.New("listen: missing"))
 	}
+	problems = append(problems, c.TLS.Validate())
 	if c.Redis.Addr == "" {
 		problems = append(problems, errors.New("redis.addr: missing"))
 	}
@@ -111,21 +117,24 @@ func (c Config) Validate() error {
 	return errors.Join(append(problems, err)...)
 }
 
-// keys checks the channels and gives them by key.
+// keys checks the channels and gives those with a key by key.
 func (c Config) keys() (*edge.Tokens[*Channel], error) {
 	var keys edge.Tokens[*Channel]
 	var problems []error
 	for i := range c.Channels {
 		ch := &c.Channels[i]
-		err := ident.Tokens("name", ch.Name, "tenant", ch.Tenant)
+		err := ident.Token(ch.Name)
 		switch {
 		case err != nil:
-		case (ch.Customer != "") == ch.MayNameCustomer:
-			err = errors.New("want either customer or may_name_customer")
-		case ch.Customer != "":
-			err = ident.Tokens("customer", ch.Customer)
-		}
-		if err == nil {
+			err = fmt.Errorf("name: %w", err)
+		case (ch.KeySHA256 != "") == (ch.OIDC != nil):
+			err = errors.New("want either key_sha256 or oidc")
+		case ch.OIDC != nil:
+			err = c.checkLogin(i)
+		default:
+			if err = ch.checkKey(); err != nil {
+				break
+			}
 			if err = keys.Add(ch.KeySHA256, ch); err != nil {
 				err = fmt.Errorf("key_sha256: %w", err)
 			}
@@ -135,4 +144,37 @@ func (c Config) keys() (*edge.Tokens[*Channel], error) {
 		}
 	}
 	return &keys, errors.Join(problems...)
+}
+
+func (ch *Channel) checkKey() error {
+	if err := ident.Tokens("tenant", ch.Tenant); err != nil {
+		return err
+	}
+	switch {
+	case (ch.Customer != "") == ch.MayNameCustomer:
+		return errors.New("want either customer or may_name_customer")
+	case ch.Customer != "":
+		return ident.Tokens("customer", ch.Customer)
+	}
+	return nil
+}
+
+// checkLogin also looks for an earlier channel that takes the same tokens: they
+// would belong to both.
+func (c Config) checkLogin(i int) error {
+	ch := &c.Channels[i]
+	if ch.Tenant != "" {
+		if err := ident.Tokens("tenant", ch.Tenant); err != nil {
+			return err
+		}
+	}
+	if err := ch.OIDC.check(ch); err != nil {
+		return err
+	}
+	for k := range c.Channels[:i] {
+		if o := c.Channels[k].OIDC; o != nil && o.overlap(ch.OIDC) {
+			return fmt.Errorf("oidc: channels[%d] takes tokens of the same issuer for the same audience", k)
+		}
+	}
+	return nil
 }

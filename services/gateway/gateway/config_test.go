@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/amends-dev/amends/internal/boot"
+	"github.com/amends-dev/amends/internal/identity"
 )
 
 func TestConfigFile(t *testing.T) {
@@ -65,11 +66,40 @@ func TestConfigIsCheckedAsAWhole(t *testing.T) {
 		"plain key":        {func(c *Config) { c.Channels[0].KeySHA256 = webKey }, "key_sha256"},
 		"upper-case hash":  {func(c *Config) { c.Channels[0].KeySHA256 = strings.ToUpper(hashOf(webKey)) }, "key_sha256"},
 		"one key, two use": {func(c *Config) { c.Channels[1].KeySHA256 = c.Channels[0].KeySHA256 }, "channels[1]: key_sha256"},
+		"two credentials":  {func(c *Config) { c.Channels[0].OIDC = goodOIDC() }, "want either key_sha256 or oidc"},
+		"no credential":    {func(c *Config) { c.Channels[0].KeySHA256 = "" }, "want either key_sha256 or oidc"},
+		"no audience":      {aLogin(func(ch *Channel) { ch.OIDC.Audiences = nil }), "audiences: none"},
+		"shared secrets":   {aLogin(func(ch *Channel) { ch.OIDC.Algorithms = []string{"HS256"} }), "algorithms"},
+		"login's customer": {aLogin(func(ch *Channel) { ch.Customer = "cust_5519" }), "a token names its customer"},
+		"login names any":  {aLogin(func(ch *Channel) { ch.MayNameCustomer = true }), "a token names its customer"},
+		"login, no tenant": {aLogin(func(ch *Channel) { ch.Tenant = "" }), "want either tenant or oidc.tenant_claim"},
+		"any tenant":       {aLogin(func(ch *Channel) { ch.Tenant, ch.OIDC.TenantClaim = "", "tid" }), "oidc.tenants"},
+		"tenants unused":   {aLogin(func(ch *Channel) { ch.OIDC.Tenants = []string{"acme-in"} }), "oidc.tenants"},
+		"wild tenant B55":  {aLogin(func(ch *Channel) { ch.Tenant, ch.OIDC.TenantClaim, ch.OIDC.Tenants = "", "tid", []string{"*"} }), "oidc.tenants"},
+		"no claim's value": {aLogin(func(ch *Channel) { ch.OIDC.RequiredClaims = map[string]string{"tid": ""} }), "required_claims"},
+		"two scopes":       {aLogin(func(ch *Channel) { ch.OIDC.RequiredScope = "a b" }), "required_scope"},
+		"one token, two channels": {func(c *Config) {
+			aLogin(func(*Channel) {})(c)
+			aLogin(func(ch *Channel) { ch.Name = "other" })(c)
+		}, "same issuer for the same audience"},
 	} {
 		cfg := testConfig("127.0.0.1:6379")
 		c.change(&cfg)
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+func goodOIDC() *OIDC {
+	return &OIDC{Config: identity.Config{Issuer: "https://login.example", Audiences: []string{"desk"}}}
+}
+
+// aLogin adds a channel with an issuer, changed.
+func aLogin(change func(*Channel)) func(*Config) {
+	return func(c *Config) {
+		ch := Channel{Name: "login", Tenant: "acme-in", OIDC: goodOIDC()}
+		change(&ch)
+		c.Channels = append(c.Channels, ch)
 	}
 }

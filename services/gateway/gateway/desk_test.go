@@ -83,13 +83,19 @@ func (d *desk) gateway(t *testing.T) string {
 
 func (d *desk) gatewayWith(t *testing.T, change func(*Config)) string {
 	t.Helper()
+	return d.gatewayOf(t, change, Deps{})
+}
+
+// gatewayOf gives the gateway some of its collaborators.
+func (d *desk) gatewayOf(t *testing.T, change func(*Config), deps Deps) string {
+	t.Helper()
 	cfg := testConfig(d.redis.Addr())
 	change(&cfg)
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	ready, ended := make(chan string, 1), make(chan error, 1)
-	deps := Deps{Bus: d.broker.Connect(roles.Gateway), Ready: func(addr string) { ready <- addr }}
+	deps.Bus, deps.Ready = d.broker.Connect(roles.Gateway), func(addr string) { ready <- addr }
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { ended <- Run(ctx, cfg, deps) }()
 	select {

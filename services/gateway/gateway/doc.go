@@ -12,7 +12,11 @@
 // (docs/problems.md).
 //
 // Invariants:
-//   - Tenant and customer come from the credential, never from the body (TENANT-1).
+//   - Tenant and customer come from the credential, never from the body
+//     (TENANT-1): an API key's channel says them, or a verified token of the
+//     channel's issuer does. Only a key that may names a customer in a header.
+//   - Whatever is wrong with a credential, the answer is the same; the reason is
+//     in a metric and the log, the credential in neither (B78).
 //   - One post is one case (LOSS-1): the case id is a hash of tenant, channel,
 //     endpoint and Idempotency-Key, and the post is a compare-and-set against
 //     an empty subject. Neither memory nor Redis decides whether a post is
@@ -38,5 +42,6 @@
 // emptied. When the desk's backlog cannot be read, the last reading counts for
 // pressureKept, then new cases pass up to the rate limits. Views are read models: one that does not exist yet is waited for up to
 // viewWait. A follower that cannot keep up is disconnected and resumes with
-// Last-Event-ID.
+// Last-Event-ID. When the issuer of a token cannot be asked for a key it may
+// have, that token gets 503 and nobody else notices.
 package gateway

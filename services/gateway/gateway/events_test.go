@@ -216,7 +216,9 @@ func TestStopEndsStreamsAndFinishesRequests(t *testing.T) {
 	defer cancel()
 	g, h := d.handler(ctx, t, d.broker.Connect(roles.Gateway))
 	ready, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- edge.Serve(ctx, "127.0.0.1:0", h, quiet(), func(addr string) { ready <- addr }) }()
+	go func() {
+		ended <- edge.Serve(ctx, edge.Endpoint{Listen: "127.0.0.1:0"}, h, quiet(), func(addr string) { ready <- addr })
+	}()
 	url := "http://" + <-ready
 	resp := stream(t.Context(), t, url, "")
 	defer resp.Body.Close()

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -64,10 +65,13 @@ type gateway struct {
 	tracer  trace.Tracer
 	metrics *metrics
 	keys    *edge.Tokens[*Channel]
-	views   *views
-	limits  *limiter
-	posts   flow
-	reads   flow
+	logins  []*login
+	// credentials counts what they came to.
+	credentials *credentialMetrics
+	views       *views
+	limits      *limiter
+	posts       flow
+	reads       flow
 	// pressure closes the door to new cases.
 	pressure *pressure
 	// model is for lists; projection fills it.
@@ -111,7 +115,16 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	defer end()
 	running.Go(func() { g.pressure.run(beside) })
 	running.Go(func() { g.projection.run(beside) })
-	return edge.Serve(ctx, cfg.Listen, h, g.log, deps.Ready)
+	for _, l := range g.logins {
+		// Their keys are read ahead of the first token; an issuer that is away keeps
+		// nobody else waiting.
+		running.Go(func() { l.verifier.Warm(beside) })
+	}
+	err = edge.Serve(ctx, edge.Endpoint{Listen: cfg.Listen, TLS: cfg.TLS}, h, g.log, deps.Ready)
+	if errors.Is(err, edge.ErrTLS) {
+		err = fmt.Errorf("%w: %w", boot.ErrConfig, err)
+	}
+	return err
 }
 
 func (d Deps) withDefaults() Deps {
@@ -156,6 +169,12 @@ func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_r
 	}
 	if g.api, err = openAPIJSON(); err != nil {
 		return nil, nil, err
+	}
+	if g.credentials, err = newCredentialMetrics(deps.Meter, deps.Log); err != nil {
+		return nil, nil, err
+	}
+	if g.logins, err = newLogins(cfg, deps, g.credentials); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
 	g.limits = &limiter{redis: counts, now: deps.Now, log: deps.Log, metrics: g.metrics}
 	h, err := edge.Observe(route(g.operations()), deps.Log, deps.Meter, deps.Now)

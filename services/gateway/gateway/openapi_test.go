@@ -151,8 +151,37 @@ const (
 	emptied    = "the read model is empty"
 )
 
+// tokens of a login's customers, by what is wrong with them.
+const (
+	noScopeToken = "without the scope"
+	tenantToken  = "of another tenant"
+	nobodyToken  = "of no customer"
+	goodToken    = "of the customer"
+	awayToken    = "of an issuer that is away"
+)
+
+// logins gives such tokens and the channels they are for.
+func logins(t *testing.T) (map[string]string, func(*Config)) {
+	t.Helper()
+	m, away := provider(t, ""), provider(t, "")
+	tokens := map[string]string{
+		noScopeToken: issued(t, m, map[string]any{"scope": "openid"}), tenantToken: issued(t, m, map[string]any{"tid": "other"}),
+		nobodyToken: issued(t, m, map[string]any{"sub": "8472.>"}), goodToken: issued(t, m, nil), awayToken: issued(t, away, nil),
+	}
+	if err := away.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	strict := func(ch *Channel) {
+		ch.Tenant, ch.OIDC.TenantClaim, ch.OIDC.Tenants, ch.OIDC.RequiredScope = "", "tid", []string{"acme-in"}, "refunds"
+	}
+	return tokens, func(c *Config) {
+		withLogin(m, strict)(c)
+		withLogin(away, func(ch *Channel) { ch.Name = "away" })(c)
+	}
+}
+
 // gateways gives one of each state, by its address.
-func (d *desk) gateways(t *testing.T) map[string]string {
+func (d *desk) gateways(t *testing.T, login func(*Config)) map[string]string {
 	t.Helper()
 	conn := d.broker.Connect(roles.Gateway)
 	urls := map[string]string{}
@@ -165,7 +194,7 @@ func (d *desk) gateways(t *testing.T) map[string]string {
 		return g
 	}
 	as, is := func(*Config) {}, func(*gateway) {}
-	readyModel(t, serve(sound, conn, Deps{}, as, is))
+	readyModel(t, serve(sound, conn, Deps{}, login, is))
 	serve(brokerless, &broken{broker: conn, send: bus.ErrUnavailable, read: bus.ErrUnavailable}, Deps{}, as, is)
 	serve(faulty, &broken{broker: conn, send: &envelope.Rejection{Reason: "too_large"}}, Deps{}, as, is)
 	serve(full, conn, Deps{}, as, func(g *gateway) { g.requests.limit, g.streams.limit = 0, 0 })
@@ -243,6 +272,11 @@ func probes() []probe {
 		}
 		add(401, deskapi.CodeUnauthenticated, func(p *probe) { p.token = "nobody" })
 		add(400, deskapi.CodeCustomerMissing, func(p *probe) { p.token = appKey })
+		add(403, deskapi.CodeInsufficient, func(p *probe) { p.token = noScopeToken })
+		add(403, deskapi.CodeTenantNotAllowed, func(p *probe) { p.token = tenantToken })
+		add(403, deskapi.CodeCustomerInvalid, func(p *probe) { p.token = nobodyToken })
+		add(403, deskapi.CodeCustomerNotAllowed, func(p *probe) { p.token, p.header = goodToken, deskapi.HeaderCustomer+"=cust_7001" })
+		add(503, deskapi.CodeUnavailable, func(p *probe) { p.token = awayToken })
 		add(429, deskapi.CodeRateLimited, func(p *probe) { p.state = slow })
 		add(503, deskapi.CodeOverloaded, func(p *probe) { p.state = full })
 		if op != opList {
@@ -268,7 +302,8 @@ func probes() []probe {
 func TestAnswersAreAsDocumented(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	urls := d.gateways(t)
+	tokens, login := logins(t)
+	urls := d.gateways(t, login)
 	for _, v := range []*amendsv1.CaseView{view("req-8472", 5, "AWAITING_APPROVAL"), view("req-1", 7, "VERIFIED_CLOSED")} {
 		v.OrderId, v.Next, v.NextAt, v.ContinuedByCaseId = "8472", "approval", v.GetUpdatedAt(), "req-1-2"
 		v.Replies = []*amendsv1.ViewReply{{Kind: "acknowledged", Text: "We look into it.", SentAt: v.GetUpdatedAt(), Version: 2}}
@@ -292,6 +327,9 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		for _, p := range probes() {
 			t.Run(fmt.Sprint(p.op, " ", p.status, " ", p.code), func(t *testing.T) {
 				t.Parallel()
+				if token, ok := tokens[p.token]; ok {
+					p.token = token
+				}
 				end := p.send(t, api, urls[p.state])
 				mu.Lock()
 				defer mu.Unlock()
