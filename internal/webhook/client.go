@@ -112,7 +112,7 @@ func (c *Client) send(ctx context.Context, url string, header http.Header, body 
 	if err != nil {
 		return Outcome{Reason: reasonOf(err)}
 	}
-	defer func() { _ = resp.Body.Close() }()                        // nothing of it is wanted
+	defer func() { _ = resp.Body.Close() }()                         // nothing of it is wanted
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again
 	o := Outcome{Status: resp.StatusCode, Reason: ReasonStatus, RetryAfter: retryAfter(resp.Header, c.now())}
 	switch {

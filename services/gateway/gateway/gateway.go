@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/amends-dev/amends/internal/readmodel"
 	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/gateway/deliveries"
 )
 
 const (
@@ -49,6 +51,7 @@ type Deps struct {
 type broker interface {
 	Send(ctx context.Context, subj string, env *amendsv1.Envelope, payload proto.Message, opts ...bus.PublishOption) (uint64, error)
 	LastDirect(ctx context.Context, stream, subj string) (bus.Stored, error)
+	Last(ctx context.Context, stream, subj string) (bus.Stored, error)
 	Live(ctx context.Context, pattern string, fn func(subj string, data []byte)) (stop func(), err error)
 	OnServerChange(fn func())
 	Backlog(ctx context.Context, consumer string) (bus.Backlog, error)
@@ -73,6 +76,8 @@ type gateway struct {
 	model      *readmodel.Model
 	projection *projector
 	api        []byte // openapi.json
+	// provider is nil where no events of the provider are taken.
+	provider *provider
 	// requests and streams bound what is open at once.
 	requests gate
 	streams  gate
@@ -98,6 +103,17 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	if err != nil {
 		return err
 	}
+	if g.provider, err = cfg.Provider.open(deps.Log); err != nil {
+		return err
+	}
+	endpoints, err := cfg.endpoints(deps.Log)
+	if err != nil {
+		return err
+	}
+	outbox, err := deliveries.New(endpoints, deliveries.Deps{Bus: deps.Bus, Log: deps.Log, Meter: deps.Meter, Now: deps.Now})
+	if err != nil {
+		return err
+	}
 	stop, err := g.bus.Live(ctx, liveViews, g.views.receive)
 	if err != nil {
 		return fmt.Errorf("listen to views: %w", err)
@@ -108,9 +124,19 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer end()
+	ended := make(chan error, 1)
+	running.Go(func() {
+		err := outbox.Run(beside)
+		if err != nil {
+			end() // a gateway that delivers nothing is to be started anew
+		}
+		ended <- err
+	})
 	running.Go(func() { g.pressure.run(beside) })
 	running.Go(func() { g.projection.run(beside) })
-	return edge.Serve(ctx, cfg.Listen, h, g.log, deps.Ready)
+	err = edge.Serve(beside, cfg.Listen, h, g.log, deps.Ready)
+	end()
+	return errors.Join(err, <-ended)
 }
 
 func (d Deps) withDefaults() Deps {
