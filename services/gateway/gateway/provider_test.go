@@ -18,6 +18,7 @@ import (
 	"github.com/amends-dev/amends/internal/bus/bustest"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/envelope"
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/subject"
 	"github.com/amends-dev/amends/internal/webhook"
@@ -312,4 +313,33 @@ func TestDeliveriesOfACase(t *testing.T) {
 	if got != 1 {
 		t.Errorf("the receiver got %d", got)
 	}
+}
+
+// FuzzDecodeEvent: what is read as an event has plain tokens only (B55), and
+// reading it from what was read gives the same.
+func FuzzDecodeEvent(f *testing.F) {
+	f.Add([]byte(eventBody("refund.failed", "8472", "rf_1", "refund:req-8472:pay_1")))
+	f.Add([]byte(`{"type":"a","data":{"tenant":"t","order_id":"o","object_id":"x"},"data":{}}`))
+	f.Add([]byte(`{"type":"\ud800","data":{"tenant":"*","order_id":">","object_id":"a.b","reference":null}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		ev, err := decodeEvent(body)
+		if err != nil {
+			return
+		}
+		if ident.Tokens("tenant", ev.tenant, "order", ev.order, "object", ev.object) != nil || ev.kind == "" || len(ev.kind) > maxKind || len(ev.reference) > maxReference {
+			t.Errorf("read as %+v", ev)
+		}
+		if own := ev.ownCase(); own != "" && ident.Token(own) != nil {
+			t.Errorf("the case %q is no token", own)
+		}
+		again, err := json.Marshal(map[string]any{"type": ev.kind, "data": map[string]string{
+			"tenant": ev.tenant, "order_id": ev.order, "object_id": ev.object, "reference": ev.reference,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := decodeEvent(again); err != nil || same != ev {
+			t.Errorf("%+v read again as %+v, %v", ev, same, err)
+		}
+	})
 }
