@@ -118,13 +118,17 @@ func Start(ctx context.Context, o Options) (_ *Desk, err error) {
 	}
 	d.SandboxURL = d.sandbox.URL
 	d.Provider = sandbox.NewAdmin(d.SandboxURL, d.files.secret("payments-admin"))
-	if o.External {
-		return d, d.tellGateway(urlOf(o.GatewayListen))
+	gatewayAt := urlOf(o.GatewayListen)
+	if !o.External {
+		if err := d.startServices(ctx, begin); err != nil {
+			return nil, err
+		}
+		gatewayAt = d.GatewayURL
 	}
-	if err := d.startServices(ctx, begin); err != nil {
+	if err := d.tellGateway(gatewayAt); err != nil {
 		return nil, err
 	}
-	return d, d.tellGateway(d.GatewayURL)
+	return d, nil
 }
 
 // tellGateway has the provider send its webhooks to the gateway, where its

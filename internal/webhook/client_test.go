@@ -43,12 +43,25 @@ func TestCheckURL(t *testing.T) {
 		url             string
 		public, private bool
 	}{
-		{"https://hooks.example.com/amends?x=1", true, true}, {"https://hooks.example.com:8443/", true, true}, {"https://8.8.8.8/", true, true},
-		{"http://hooks.example.com/", false, true}, {"http://127.0.0.1:9000/", false, true}, {"https://127.0.0.1/", false, true},
-		{"https://[::1]/", false, true}, {"https://[fe80::1%25eth0]/", false, true}, {"https://169.254.169.254/latest", false, true},
-		{"https://user:secret@example.com/", false, false}, {"https://user@example.com/", false, false}, {"https:///x", false, false},
-		{"https://example.com/#x", false, false}, {"ftp://example.com/", false, false}, {"file:///etc/passwd", false, false}, {"", false, false},
-		{"https:example.com", false, false}, {"//example.com/", false, false}, {"https://exa mple.com/", false, false},
+		{"https://hooks.example.com/amends?x=1", true, true},
+		{"https://hooks.example.com:8443/", true, true},
+		{"https://8.8.8.8/", true, true},
+		{"http://hooks.example.com/", false, true},
+		{"http://127.0.0.1:9000/", false, true},
+		{"https://127.0.0.1/", false, true},
+		{"https://[::1]/", false, true},
+		{"https://[fe80::1%25eth0]/", false, true},
+		{"https://169.254.169.254/latest", false, true},
+		{"https://user:secret@example.com/", false, false},
+		{"https://user@example.com/", false, false},
+		{"https:///x", false, false},
+		{"https://example.com/#x", false, false},
+		{"ftp://example.com/", false, false},
+		{"file:///etc/passwd", false, false},
+		{"", false, false},
+		{"https:example.com", false, false},
+		{"//example.com/", false, false},
+		{"https://exa mple.com/", false, false},
 		{"https://example.com/" + strings.Repeat("x", 2048), false, false},
 	} {
 		for private, want := range map[bool]bool{false: c.public, true: c.private} {

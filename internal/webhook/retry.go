@@ -34,7 +34,7 @@ func Delay(id string, failed int) (time.Duration, bool) {
 	}
 	d := delays[failed-1]
 	sum := sha256.Sum256([]byte(id + "." + strconv.Itoa(failed)))
-	return d + time.Duration(binary.BigEndian.Uint64(sum[:8])%uint64(d/jitter)), true //nolint:gosec // less than d
+	return d + time.Duration(binary.BigEndian.Uint64(sum[:8])%uint64(d/jitter)), true
 }
 
 // Later gives the delay that a receiver asked for with Retry-After, where it is

@@ -86,8 +86,12 @@ func TestRotation(t *testing.T) {
 		taker  webhook.Secrets
 		ok     bool
 	}{
-		{"sender first", during, before, true}, {"sender done", during, after, true}, {"receiver first", before, during, true},
-		{"both", during, during, true}, {"old by new", before, after, false}, {"new by old", after, before, false},
+		{"sender first", during, before, true},
+		{"sender done", during, after, true},
+		{"receiver first", before, during, true},
+		{"both", during, during, true},
+		{"old by new", before, after, false},
+		{"new by old", after, before, false},
 	} {
 		id, err := c.taker.Verify(sign(c.sender), body, now)
 		if c.ok != (err == nil) || c.ok && id != "msg_1" || !c.ok && !errors.Is(err, webhook.ErrSignature) {
@@ -222,8 +226,10 @@ func TestDelay(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ d, asked, want time.Duration }{
-		{5 * time.Second, 0, 5 * time.Second}, {5 * time.Second, time.Minute, time.Minute},
-		{time.Hour, time.Minute, time.Hour}, {5 * time.Second, 1000 * time.Hour, 24 * time.Hour},
+		{5 * time.Second, 0, 5 * time.Second},
+		{5 * time.Second, time.Minute, time.Minute},
+		{time.Hour, time.Minute, time.Hour},
+		{5 * time.Second, 1000 * time.Hour, 24 * time.Hour},
 	} {
 		if got := webhook.Later(c.d, c.asked); got != c.want {
 			t.Errorf("Later(%s, %s) = %s, want %s", c.d, c.asked, got, c.want)

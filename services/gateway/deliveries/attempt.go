@@ -165,7 +165,7 @@ func (o *Outbox) record(ctx context.Context, e *endpoint, caseID string, version
 			return false // the log was lost meanwhile; the view brings it back
 		}
 		d.Attempts = append(d.Attempts, &amendsv1.DeliveryAttempt{
-			Number: number, At: timestamppb.New(at), StatusCode: uint32(max(out.Status, 0)), Reason: string(out.Reason), //nolint:gosec // a status
+			Number: number, At: timestamppb.New(at), StatusCode: uint32(max(out.Status, 0)), Reason: string(out.Reason),
 		})
 		if d.GetStatus() != pending {
 			return true

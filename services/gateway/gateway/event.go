@@ -42,8 +42,10 @@ func decodeEvent(body []byte) (providerEvent, error) {
 		most   int
 	}{
 		{&ev.kind, event, "type", true, maxKind},
-		{&ev.tenant, data, "tenant", true, ident.MaxToken}, {&ev.order, data, "order_id", true, ident.MaxToken},
-		{&ev.object, data, "object_id", true, ident.MaxToken}, {&ev.reference, data, "reference", false, maxReference},
+		{&ev.tenant, data, "tenant", true, ident.MaxToken},
+		{&ev.order, data, "order_id", true, ident.MaxToken},
+		{&ev.object, data, "object_id", true, ident.MaxToken},
+		{&ev.reference, data, "reference", false, maxReference},
 	} {
 		raw, ok := m.from[m.name]
 		if !ok && !m.needed {
