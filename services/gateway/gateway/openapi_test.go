@@ -71,6 +71,12 @@ func TestSchemasAreTheTypes(t *testing.T) {
 		"Post": deskapi.Post{}, "Accepted": deskapi.Accepted{}, "Message": deskapi.Message{}, "AcceptedMessage": deskapi.AcceptedMessage{},
 		"Links": deskapi.Links{}, "View": deskapi.View{}, "CaseSummary": deskapi.CaseSummary{}, "CaseList": deskapi.CaseList{},
 		"Request": deskapi.Request{}, "Problem": deskapi.Problem{}, "Cancel": struct{}{},
+		"Deliveries": deskapi.Deliveries{}, "Delivery": deskapi.Delivery{}, "DeliveryAttempt": deskapi.DeliveryAttempt{},
+		"ProviderEvent": struct { // as decodeEvent reads it
+			Type      string     `json:"type"`
+			Timestamp *time.Time `json:"timestamp,omitempty"`
+			Data      any        `json:"data"`
+		}{},
 	}
 	for name := range api.At("components", "schemas") {
 		schema := api.At("components", "schemas", name)
