@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"time"
 
+	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/sandbox"
 )
 
@@ -18,6 +20,9 @@ type sandboxCmd struct {
 	File   string `help:"Journal; made when it is not there." default:"sandbox.jsonl" type:"path"`
 	Ledger string `help:"JSON ledger to merge at the start." type:"existingfile" optional:""`
 	Sync   bool   `help:"Put every entry on the disk before it is answered."`
+
+	EventsURL        string `help:"Where webhooks of changes are sent." optional:""`
+	EventsSecretFile string `help:"Secret they are signed with, whsec_..." type:"existingfile" optional:""`
 }
 
 // Run serves until it is interrupted.
@@ -28,7 +33,11 @@ func (s sandboxCmd) Run(ctx context.Context, c *console) error {
 		tokens[scope] = "trial-" + rand.Text()
 		keys = append(keys, sandbox.Key{Name: string(scope), Scope: scope, SHA256: sandbox.HashKey(tokens[scope])})
 	}
-	server, err := sandbox.Start(ctx, sandbox.Config{Listen: s.Listen, File: s.File, Sync: s.Sync, Keys: keys, Now: time.Now, Log: slog.New(c.log)})
+	events, err := s.events(slog.New(c.log))
+	if err != nil {
+		return err
+	}
+	server, err := sandbox.Start(ctx, sandbox.Config{Listen: s.Listen, File: s.File, Sync: s.Sync, Keys: keys, Events: events, Now: time.Now, Log: slog.New(c.log)})
 	if err != nil {
 		return err
 	}
@@ -44,6 +53,17 @@ func (s sandboxCmd) Run(ctx context.Context, c *console) error {
 	c.printf("Interrupt to stop.\n")
 	<-ctx.Done()
 	return server.Close()
+}
+
+func (s sandboxCmd) events(log *slog.Logger) (sandbox.Events, error) {
+	if (s.EventsURL == "") != (s.EventsSecretFile == "") {
+		return sandbox.Events{}, errors.New("--events-url and --events-secret-file go together")
+	}
+	if s.EventsURL == "" {
+		return sandbox.Events{}, nil
+	}
+	secret, err := boot.ReadSecret(s.EventsSecretFile, log)
+	return sandbox.Events{URL: s.EventsURL, Secret: string(secret)}, err
 }
 
 func (s sandboxCmd) seed(ctx context.Context, url, token string) error {

@@ -21,6 +21,7 @@ type upCmd struct {
 	Gateway string `help:"Address of the customer API." default:"127.0.0.1:8080"`
 	Console string `help:"Address of the staff API and pages." default:"127.0.0.1:8081"`
 	Sandbox string `help:"Address of the payments sandbox." default:"127.0.0.1:8090"`
+	Webhook string `help:"Where the replies of the trial channel are sent, signed with the secret in secrets/webhook-web." optional:""`
 	// External runs everything but the services and writes their configurations.
 	External bool `help:"Run broker, Redis and sandbox only, and write a configuration file for each service's own binary."`
 }
@@ -31,7 +32,7 @@ func (u upCmd) Run(ctx context.Context, c *console) error {
 		return fmt.Errorf("desk directory: %w", err)
 	}
 	desk, err := allinone.Start(ctx, allinone.Options{
-		Dir: u.Dir, GatewayListen: u.Gateway, ConsoleListen: u.Console, SandboxListen: u.Sandbox, External: u.External, Log: c.log,
+		Dir: u.Dir, GatewayListen: u.Gateway, ConsoleListen: u.Console, SandboxListen: u.Sandbox, External: u.External, Webhook: u.Webhook, Log: c.log,
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w; choose others with --gateway, --console and --sandbox", err)

@@ -20,6 +20,8 @@ type caseCmd struct {
 	Follow  caseFollowCmd  `cmd:"" help:"Follow a case until it is closed."`
 	Message caseMessageCmd `cmd:"" help:"Add a message to a case."`
 	Cancel  caseCancelCmd  `cmd:"" help:"Withdraw a case."`
+
+	Deliveries caseDeliveriesCmd `cmd:"" help:"Show what became of a case's webhooks."`
 }
 
 // gatewayFlags say where the gateway is and who asks.

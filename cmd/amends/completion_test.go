@@ -64,7 +64,7 @@ func TestShellsComplete(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			lines := []struct{ line, want []string }{
-				{[]string{"amends", "case", ""}, []string{"cancel", "follow", "list", "message", "post", "request", "show"}},
+				{[]string{"amends", "case", ""}, []string{"cancel", "deliveries", "follow", "list", "message", "post", "request", "show"}},
 				{[]string{"amends", "case", "show", "--token-file", "tok"}, []string{"token of web"}},
 				{[]string{"amends", "app"}, []string{"approve", "approver"}},
 				{[]string{"amends", "approve", "req-1", "--no"}, []string{"--no-wait"}},

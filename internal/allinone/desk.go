@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/amends-dev/amends/internal/broker"
+	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/flock"
 	"github.com/amends-dev/amends/internal/provision"
 	"github.com/amends-dev/amends/internal/roles"
@@ -47,6 +49,9 @@ type Options struct {
 	// address, as do SandboxListen and BrokerPort.
 	GatewayListen, ConsoleListen, SandboxListen string
 	BrokerPort                                  int
+	// Webhook is where the replies of Channel's cases are sent, signed with
+	// Trial.WebhookSecret; on any address, also without TLS.
+	Webhook string
 	// Log gets the services' logs; nil discards them.
 	Log slog.Handler
 }
@@ -116,14 +121,43 @@ func Start(ctx context.Context, o Options) (_ *Desk, err error) {
 	}
 	d.SandboxURL = d.sandbox.URL
 	d.Provider = sandbox.NewAdmin(d.SandboxURL, d.files.secret("payments-admin"))
-	if o.External {
-		return d, nil
+	gatewayAt := urlOf(o.GatewayListen)
+	if !o.External {
+		if err := d.startServices(ctx, begin); err != nil {
+			return nil, err
+		}
+		gatewayAt = d.GatewayURL
 	}
-	if err := d.startServices(ctx, begin); err != nil {
+	if err := d.tellGateway(gatewayAt); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
+
+// tellGateway has the provider send its webhooks to the gateway, where its
+// address is known.
+func (d *Desk) tellGateway(url string) error {
+	if url == "" {
+		return nil
+	}
+	return d.sandbox.SendEvents(sandbox.Events{URL: url + deskapi.ProviderEventsPath, Secret: d.Trial.ProviderSecret})
+}
+
+// urlOf gives the address of a listener of this machine, or nothing where its
+// port is not known beforehand.
+func urlOf(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil || port == "0" {
+		return ""
+	}
+	if host == "" || net.ParseIP(host).IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// SetEventFaults changes what goes wrong with the provider's webhooks.
+func (d *Desk) SetEventFaults(f sandbox.EventFaults) { d.sandbox.SetEventFaults(f) }
 
 func (d *Desk) startBroker(ctx context.Context) error {
 	m := roles.Desk()

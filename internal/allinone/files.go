@@ -12,6 +12,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/sandbox"
+	"github.com/amends-dev/amends/internal/webhook"
 )
 
 // Names of the trial world: the founding request's own.
@@ -32,6 +33,9 @@ type Trial struct {
 	// for the customer it names.
 	ChannelToken, AnyToken string
 	StaffToken             string
+	// WebhookSecret verifies the webhooks of Channel, ProviderSecret those of
+	// the provider.
+	WebhookSecret, ProviderSecret string
 	// Keys are the signing keys of approvers and custodian, KeyFiles where they
 	// lie.
 	Keys     map[string]approval.Key25519
@@ -51,6 +55,9 @@ var secretNames = []string{
 	"payments-read-verifier", "payments-refund-write", "payments-admin",
 }
 
+// webhookSecretNames are the keys that webhooks are signed with.
+var webhookSecretNames = []string{"webhook-web", "webhook-payments"}
+
 func openFiles(dir string) (*files, error) {
 	f := &files{dir: dir, made: map[string]string{}, trial: Trial{Keys: map[string]approval.Key25519{}, KeyFiles: map[string]string{}}}
 	for _, sub := range []string{"broker", "seeds", "secrets", "approvers", "sandbox"} {
@@ -58,18 +65,33 @@ func openFiles(dir string) (*files, error) {
 			return nil, fmt.Errorf("desk directory: %w", err)
 		}
 	}
-	for _, name := range secretNames {
-		value, err := keep(f.secretFile(name), func() ([]byte, error) { return []byte("trial-" + rand.Text()), nil })
-		if err != nil {
-			return nil, fmt.Errorf("secret %s: %w", name, err)
-		}
-		f.made[name] = string(value)
+	token := func() ([]byte, error) { return []byte("trial-" + rand.Text()), nil }
+	key := func() ([]byte, error) {
+		raw := make([]byte, 32)
+		_, _ = rand.Read(raw) // never fails
+		return []byte(webhook.FormatSecret(raw)), nil
 	}
+	if err := errors.Join(f.make(secretNames, token), f.make(webhookSecretNames, key)); err != nil {
+		return nil, err
+	}
+	f.trial.WebhookSecret, f.trial.ProviderSecret = f.secret("webhook-web"), f.secret("webhook-payments")
 	f.trial.ChannelToken, f.trial.AnyToken, f.trial.StaffToken = f.secret("channel-web"), f.secret("channel-any"), f.secret("staff-sam")
 	if err := f.approvers(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// make finds secrets in their files, or makes them.
+func (f *files) make(names []string, create func() ([]byte, error)) error {
+	for _, name := range names {
+		value, err := keep(f.secretFile(name), create)
+		if err != nil {
+			return fmt.Errorf("secret %s: %w", name, err)
+		}
+		f.made[name] = string(value)
+	}
+	return nil
 }
 
 // approvers makes the keys of the trial's approvers and custodian and the

@@ -136,6 +136,10 @@ func (d *Desk) configure(corpus string) configs {
 		{Name: Channel, Tenant: Tenant, KeySHA256: f.hash("channel-web"), Customer: Customer, MayNameCaseIDs: true},
 		{Name: "partner", Tenant: Tenant, KeySHA256: f.hash("channel-any"), MayNameCustomer: true},
 	}, d.opts.Channels...)
+	c.gateway.Provider = gateway.Provider{SecretFiles: []string{f.secretFile("webhook-payments")}, Tenants: []string{Tenant}}
+	if d.opts.Webhook != "" {
+		c.gateway.Channels[0].Webhook = gateway.Webhook{URL: d.opts.Webhook, SecretFiles: []string{f.secretFile("webhook-web")}, AllowPrivate: true}
+	}
 	return c
 }
 

@@ -128,7 +128,7 @@ func View(rec *amendsv1.CaseRecord) *amendsv1.CaseView {
 		Tenant: rec.GetTenant(), CaseId: rec.GetCaseId(), RequestId: rec.GetRequestId(), CustomerId: rec.GetCustomerId(),
 		Version: visible(rec), State: StateName(rec.GetState()), OrderId: rec.GetTriage().GetOrderId(),
 		OpenedAt: rec.GetOpenedAt(), UpdatedAt: rec.GetUpdatedAt(), Closed: Closed(rec), TraceId: rec.GetTraceId(), BodySha256: rec.GetBodySha256(),
-		Next: nextWord(rec), ContinuedByCaseId: rec.GetContinuedByCaseId(),
+		Channel: rec.GetChannel(), Next: nextWord(rec), ContinuedByCaseId: rec.GetContinuedByCaseId(),
 	}
 	last := none
 	for _, t := range rec.GetTimeline() {

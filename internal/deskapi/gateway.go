@@ -25,6 +25,12 @@ func MessagesPath(caseID string) string { return CasePath(caseID) + "/messages" 
 // CancelPath is where a customer withdraws a case.
 func CancelPath(caseID string) string { return CasePath(caseID) + "/cancel" }
 
+// DeliveriesPath is where the webhooks of one case are looked at.
+func DeliveriesPath(caseID string) string { return CasePath(caseID) + "/deliveries" }
+
+// ProviderEventsPath is where the payments provider posts its webhooks.
+const ProviderEventsPath = "/v1/provider/events"
+
 // Post is the body of a new case.
 type Post struct {
 	Message string `json:"message"`

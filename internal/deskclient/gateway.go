@@ -133,3 +133,11 @@ func (g *Gateway) Request(ctx context.Context, requestID, customer string) (desk
 	err := g.api.call(ctx, http.MethodGet, deskapi.RequestPath(requestID), map[string]string{deskapi.HeaderCustomer: customer}, nil, &out)
 	return out, err
 }
+
+// Deliveries gives what became of a case's webhooks, to the channel the case
+// came by.
+func (g *Gateway) Deliveries(ctx context.Context, caseID, customer string) (deskapi.Deliveries, error) {
+	var out deskapi.Deliveries
+	err := g.api.call(ctx, http.MethodGet, deskapi.DeliveriesPath(caseID), map[string]string{deskapi.HeaderCustomer: customer}, nil, &out)
+	return out, err
+}

@@ -15,6 +15,7 @@ const (
 	StreamControl     = "CONTROL"
 	StreamTimers      = "TIMERS"
 	StreamViews       = "VIEWS"
+	StreamDeliveries  = "DELIVERIES"
 	StreamDeadLetters = "DEADLETTERS"
 	StreamAudit       = "AUDIT"
 )
@@ -27,6 +28,8 @@ const (
 	ConsumerResults   = "orchestrator-results"
 	ConsumerDue       = "orchestrator-due"
 	ConsumerSweep     = "orchestrator-sweep"
+	// ConsumerReplies finds the replies that are to be delivered to webhooks.
+	ConsumerReplies = "gateway-replies"
 )
 
 // ConsumerViews is where the gateways take the views for their read model from.
@@ -81,6 +84,7 @@ func Desk() Manifest {
 			{Name: StreamControl, Subjects: []string{"control.stop.*"}, Class: Synced, MaxMessagesPerSubject: 1, Writers: []Service{Console}},
 			{Name: StreamTimers, Subjects: []string{"timer.*.*", "due.*.*"}, Class: Recomputable, MaxAge: 30 * day, MaxMessagesPerSubject: 1, Schedules: true, Writers: []Service{Orchestrator}},
 			{Name: StreamViews, Subjects: []string{"view.*.*"}, Class: Recomputable, MaxMessagesPerSubject: 1, RepublishTo: "live.", AlwaysFile: true, Writers: []Service{Orchestrator}},
+			{Name: StreamDeliveries, Subjects: []string{"delivery.*.*", "endpoint.*.*"}, Class: Recomputable, MaxAge: 30 * day, MaxMessagesPerSubject: 1, Writers: []Service{Gateway}},
 			{Name: StreamDeadLetters, Subjects: []string{"dead.*.*.*"}, Class: Synced, DenyPurge: true, Writers: everyone},
 			{Name: StreamAudit, Subjects: []string{"audit.*.*"}, Class: Synced, DenyDelete: true, DenyPurge: true, Writers: everyone},
 		},
@@ -91,17 +95,18 @@ func Desk() Manifest {
 			{Name: ConsumerDue, Stream: StreamTimers, Filter: "due.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 2048},
 			{Name: ConsumerSweep, Stream: StreamCases, Filter: "case.*.*", Service: Orchestrator, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 8192, Resettable: true},
 			{Name: ConsumerViews, Stream: StreamViews, Filter: "view.*.*", Service: Gateway, AckWait: 30 * time.Second, Backoff: viewRedelivery, MaxAckPending: 1024},
+			{Name: ConsumerReplies, Stream: StreamViews, Filter: "view.*.*", Service: Gateway, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 1024, Resettable: true},
 		},
 		Roles: []Role{
 			{
 				Service: Gateway, Owner: "channels",
-				Publishes:   []string{"intake.gateway.*.*"},
+				Publishes:   []string{"intake.gateway.*.*", "delivery.*.*", "endpoint.*.*"},
 				DirectReads: []DirectRead{{StreamViews, "view.*.*"}},
 				Live:        []string{"live.view.*.*"},
-				LeaderReads: []string{StreamControl, StreamViews},
+				LeaderReads: []string{StreamControl, StreamViews, StreamDeliveries},
 				Watches:     watched,
-				Secrets:     []string{"broker-gateway", "channel-keys", "redis"},
-				Peers:       []string{"redis"},
+				Secrets:     []string{"broker-gateway", "channel-keys", "redis", "webhook-channels", "webhook-payments"},
+				Peers:       []string{"redis", "webhook-receivers"},
 			},
 			{
 				Service: Orchestrator, Owner: "desk-core", CallPrefix: "t",

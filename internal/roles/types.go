@@ -60,8 +60,8 @@ type Consumer struct {
 	// message becomes a dead letter.
 	Backoff       []time.Duration
 	MaxAckPending int
-	// Resettable lets its service rewind it; used by the sweeper and for the
-	// read model.
+	// Resettable lets its service rewind it, where what follows from a message
+	// may be lost without the message.
 	Resettable bool
 }
 

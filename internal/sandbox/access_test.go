@@ -29,6 +29,7 @@ func TestEveryKeyOnEveryRoute(t *testing.T) {
 		"GET /v1/admin/ledger":              {sandbox.ScopeAdmin},
 		"PUT /v1/admin/ledger":              {sandbox.ScopeAdmin},
 		"POST /v1/admin/refunds/{refund}":   {sandbox.ScopeAdmin},
+		"POST /v1/admin/captures/{payment}": {sandbox.ScopeAdmin},
 		"GET /openapi.yaml":                 nil,
 	}
 	for _, op := range sandbox.Operations() {
@@ -37,7 +38,7 @@ func TestEveryKeyOnEveryRoute(t *testing.T) {
 		if !listed {
 			t.Errorf("%s is not in the matrix", name)
 		}
-		path := strings.NewReplacer("{order}", "8472", "{refund}", "rf_1").Replace(op.Path)
+		path := strings.NewReplacer("{order}", "8472", "{refund}", "rf_1", "{payment}", "pay_1").Replace(op.Path)
 		for scope, token := range tokens {
 			got := send(t, s.URL, request{method: op.Method, path: path, token: token})
 			denied := got.status == http.StatusForbidden && got.code(t) == "wrong_scope"

@@ -50,6 +50,16 @@ func (a *Admin) SetRefundStatus(ctx context.Context, refundID, status string) er
 	return nil
 }
 
+// SetCaptureStatus says what became of a payment: captured, settled, expired or
+// anything else.
+func (a *Admin) SetCaptureStatus(ctx context.Context, tenant, paymentID, status string) error {
+	body := map[string]string{"tenant": tenant, "status": status}
+	if err := a.call(ctx, http.MethodPost, "/v1/admin/captures/"+url.PathEscape(paymentID), body, nil); err != nil {
+		return fmt.Errorf("set capture status: %w", err)
+	}
+	return nil
+}
+
 func (a *Admin) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {

@@ -40,6 +40,8 @@ type book struct {
 	keys     keyring
 	// next is the number the next refund id is tried with.
 	next int64
+	// notify is told what each commit changed.
+	notify func(seq uint64, changes []change)
 }
 
 // entry is one line of the journal; exactly one of its facts is set.
@@ -119,8 +121,42 @@ func (b *book) commit(e entry) error {
 	if err := b.journal.append(append(line, '\n'), e.Seq); err != nil {
 		return err
 	}
+	before := b.touched(e)
 	b.apply(e)
+	var told []change
+	for _, at := range slices.SortedFunc(maps.Keys(before), func(x, y id) int {
+		return cmp.Or(cmp.Compare(x.tenant, y.tenant), cmp.Compare(x.id, y.id))
+	}) {
+		told = append(told, changes(before[at], b.accounts[at], e.At)...)
+	}
+	if len(told) > 0 && b.notify != nil {
+		b.notify(e.Seq, told)
+	}
 	return nil
+}
+
+// touched gives the orders an entry is about, as they are.
+func (b *book) touched(e entry) map[id]*account {
+	out := map[id]*account{}
+	add := func(tenant, order string) { out[id{tenant, order}] = b.accounts[id{tenant, order}] }
+	switch {
+	case e.Created != nil:
+		add(e.Created.Refund.Tenant, e.Created.Refund.OrderID)
+	case e.Changed != nil:
+		at := b.refunds[e.Changed.RefundID]
+		add(at.tenant, at.id)
+	case e.Ledger != nil:
+		for _, c := range e.Ledger.Captures {
+			add(c.Tenant, c.OrderID)
+		}
+		for _, r := range e.Ledger.Refunds {
+			add(r.Tenant, r.OrderID)
+		}
+		for _, d := range e.Ledger.Disputes {
+			add(d.Tenant, d.OrderID)
+		}
+	}
+	return out
 }
 
 // apply is the only place where the state changes; it cannot fail, for what

@@ -46,6 +46,8 @@ type Config struct {
 	// Sync puts every entry on the disk before it is answered.
 	Sync bool
 	Keys []Key
+	// Events say where webhooks go; Server.SendEvents says so later.
+	Events Events
 	// FirstRefund numbers the first refund id, rf_<n>; by default 5521.
 	FirstRefund int64
 	// KeyWindow is how long an idempotency key is known; by default 24 h.

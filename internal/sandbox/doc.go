@@ -12,7 +12,9 @@
 //     Config.Sync on the disk; a refund that was answered is there after a restart;
 //   - an order that is unknown and an order of another customer or tenant get
 //     byte-equal answers;
-//   - an API key reaches the routes of its scope and no others.
+//   - an API key reaches the routes of its scope and no others;
+//   - a webhook tells of a change that is durable, and only of one at an order
+//     that was there before.
 //
 // The journal is append-only, one JSON entry a line, replayed at start. Without
 // Sync an entry is handed to the operating system before the answer: it survives
@@ -21,6 +23,10 @@
 // answer was never sent); any other damage refuses the start. When the journal
 // cannot be written, every later change answers 503 until a restart; a request
 // whose sync failed answers 503 too, and its outcome is unknown to the caller.
+//
+// Webhooks are sent a bounded number of times from memory: they may be lost,
+// doubled, late and in any order, as a provider's are. Config.Events says where
+// to, and EventFaults what goes wrong with them.
 //
 // A key is bound by the refund it made, not by a refusal: a request refused with
 // 4xx may be corrected and sent again under the same key.

@@ -89,6 +89,8 @@ const (
 	statusFailed   = "failed"
 	statusCanceled = "canceled"
 	statusSettled  = "settled"
+	statusExpired  = "expired"
+	statusCaptured = "captured"
 )
 
 func (o Order) validate() error {

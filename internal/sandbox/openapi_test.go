@@ -79,6 +79,7 @@ func TestAnswersHaveTheDocumentedFields(t *testing.T) {
 		{"/v1/refunds", refund("k", duplicateRefund)},
 		{"/v1/refunds", refund("k", duplicateRefund)},
 		{"/v1/admin/refunds/{refund}", request{method: "POST", path: "/v1/admin/refunds/rf_5521", token: sandboxtest.AdminKey, body: `{"status":"succeeded"}`}},
+		{"/v1/admin/captures/{payment}", request{method: "POST", path: "/v1/admin/captures/pay_8472_a", token: sandboxtest.AdminKey, body: `{"tenant":"acme-in","status":"settled"}`}},
 		get("/v1/orders/{order}", "8472", sandboxtest.ReadKey),
 		get("/v1/orders/{order}", "9001", sandboxtest.ReadKey),
 		get("/v1/orders/{order}/captures", "8472", sandboxtest.ReadKey),

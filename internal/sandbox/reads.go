@@ -130,6 +130,10 @@ func (s *Server) getRefund(c *call) (answer, error) {
 	return reply(http.StatusOK, seq, oneRefund{r})
 }
 
+type oneCapture struct {
+	Capture Capture `json:"capture"`
+}
+
 type oneRefund struct {
 	Refund Refund `json:"refund"`
 }

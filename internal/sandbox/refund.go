@@ -160,3 +160,32 @@ func (b *book) setStatus(refundID, status string, now time.Time) (Refund, uint64
 	}
 	return next, b.seq, nil
 }
+
+// setCapture moves a payment to a status, as a bank does over the days.
+func (b *book) setCapture(tenant, paymentID, status string, now time.Time) (Capture, uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.accounts[id{tenant, b.payments[id{tenant, paymentID}]}]
+	if a == nil {
+		return Capture{}, 0, notFound(codePaymentNotFound)
+	}
+	i := slices.IndexFunc(a.captures, func(c Capture) bool { return c.PaymentID == paymentID })
+	if i < 0 {
+		return Capture{}, 0, notFound(codePaymentNotFound)
+	}
+	next, at := a.captures[i], now.UTC()
+	next.Status = status
+	switch status {
+	case statusSettled:
+		next.Captured, next.Settled, next.SettledAt = true, true, &at
+		if next.CapturedAt == nil {
+			next.CapturedAt = &at
+		}
+	case statusCaptured:
+		next.Captured, next.CapturedAt = true, &at
+	case statusExpired:
+		next.Captured, next.Settled, next.CapturedAt, next.SettledAt = false, false, nil, nil
+	}
+	err := b.commit(entry{At: now, Ledger: &Ledger{Captures: []Capture{next}}})
+	return next, b.seq, err
+}

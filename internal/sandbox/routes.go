@@ -37,6 +37,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/v1/admin/ledger", scopes: []Scope{ScopeAdmin}, handle: (*Server).readLedger},
 	{method: http.MethodPut, path: "/v1/admin/ledger", scopes: []Scope{ScopeAdmin}, limit: maxLedger, handle: (*Server).mergeLedger},
 	{method: http.MethodPost, path: "/v1/admin/refunds/{refund}", scopes: []Scope{ScopeAdmin}, limit: maxBody, handle: (*Server).setRefundStatus},
+	{method: http.MethodPost, path: "/v1/admin/captures/{payment}", scopes: []Scope{ScopeAdmin}, limit: maxBody, handle: (*Server).setCaptureStatus},
 	{method: http.MethodGet, path: "/openapi.yaml", handle: (*Server).document},
 }
 

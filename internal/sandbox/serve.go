@@ -49,8 +49,11 @@ func (s *Server) serve(rt route, w http.ResponseWriter, r *http.Request) {
 		p.write(w)
 		return
 	}
-	if a.changed && s.seam.committed(w, r) {
-		return
+	if a.changed {
+		s.notifier.await(r.Context(), a.seq)
+		if s.seam.committed(w, r) {
+			return
+		}
 	}
 	if a.replayed {
 		w.Header().Set("Idempotent-Replayed", "true")

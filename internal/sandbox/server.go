@@ -19,11 +19,12 @@ type Server struct {
 	// URL is its base address, e.g. http://127.0.0.1:41234.
 	URL string
 
-	book *book
-	keys []apiKey
-	now  func() time.Time
-	log  *slog.Logger
-	seam seam
+	book     *book
+	notifier *notifier
+	keys     []apiKey
+	now      func() time.Time
+	log      *slog.Logger
+	seam     seam
 	// stop does the closing, once; detach frees ctx from it.
 	stop   func() error
 	detach func() bool
@@ -53,7 +54,14 @@ func start(ctx context.Context, c Config, at seam) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("sandbox: %w", err), listener.Close())
 	}
-	s := &Server{URL: "http://" + listener.Addr().String(), book: b, keys: keys, now: c.Now, log: c.Log, seam: at}
+	s := &Server{URL: "http://" + listener.Addr().String(), book: b, keys: keys, now: c.Now, log: c.Log, seam: at, notifier: newNotifier(c, b)}
+	b.notify = s.notifier.notify
+	if c.Events != (Events{}) {
+		if err := s.SendEvents(c.Events); err != nil {
+			s.notifier.close()
+			return nil, errors.Join(err, b.journal.close(), listener.Close())
+		}
+	}
 	web := &http.Server{
 		Handler:           s.mux(),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -83,6 +91,7 @@ func start(ctx context.Context, c Config, at seam) (*Server, error) {
 			err = errors.Join(fmt.Errorf("shut the sandbox down: %w", err), web.Close())
 		}
 		<-served
+		s.notifier.close()
 		return errors.Join(err, b.journal.close())
 	})
 	s.detach = context.AfterFunc(ctx, func() {

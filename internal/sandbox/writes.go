@@ -100,3 +100,28 @@ func (s *Server) setRefundStatus(c *call) (answer, error) {
 	a.changed = true
 	return a, err
 }
+
+// setCaptureStatus says what became of a payment. A status the sandbox knows
+// brings the other fields with it; any other is set alone.
+func (s *Server) setCaptureStatus(c *call) (answer, error) {
+	var q struct {
+		Tenant string `json:"tenant"`
+		Status string `json:"status"`
+	}
+	if err := decode(c.body, &q); err != nil {
+		return answer{}, invalid(err)
+	}
+	if err := texts(text{"status", q.Status, 1, 64}); err != nil {
+		return answer{}, invalid(err)
+	}
+	if err := ident.Tokens("tenant", q.Tenant); err != nil {
+		return answer{}, invalid(err)
+	}
+	capture, seq, err := s.book.setCapture(q.Tenant, c.PathValue("payment"), q.Status, s.now())
+	if err != nil {
+		return answer{}, err
+	}
+	a, err := reply(http.StatusOK, seq, oneCapture{capture})
+	a.changed = true
+	return a, err
+}

@@ -11,7 +11,8 @@ import (
 // Kind is the first token of a subject.
 type Kind string
 
-// The subject families, one stream each (TIMERS holds Timer and Due).
+// The subject families, one stream each (TIMERS holds Timer and Due,
+// DELIVERIES Delivery and Endpoint).
 const (
 	KindIntake  Kind = "intake"
 	KindCase    Kind = "case"
@@ -24,6 +25,9 @@ const (
 	KindView    Kind = "view"
 	KindDead    Kind = "dead"
 	KindAudit   Kind = "audit"
+
+	KindDelivery Kind = "delivery"
+	KindEndpoint Kind = "endpoint"
 )
 
 // LivePrefix is put before a view's subject when the broker republishes it.
@@ -81,6 +85,12 @@ func View(tenant, caseID string) string { return join(KindView, tenant, caseID) 
 // LiveView is where the broker republishes a stored view.
 func LiveView(tenant, caseID string) string { return LivePrefix + View(tenant, caseID) }
 
+// Delivery holds the log of a case's webhooks.
+func Delivery(tenant, caseID string) string { return join(KindDelivery, tenant, caseID) }
+
+// Endpoint holds the state of a channel's webhook.
+func Endpoint(tenant, channel string) string { return join(KindEndpoint, tenant, channel) }
+
 // Dead carries a service's dead letters. Tenant and case are "none" when the
 // message was too broken to say.
 func Dead(service, tenant, caseID string) string {
@@ -108,7 +118,8 @@ type Parts struct {
 	Sender    string
 	Recipient string
 	Tenant    string
-	// CaseID is the case, or for effects the order or "cap".
+	// CaseID is the case, for effects the order or "cap", for endpoints the
+	// channel.
 	CaseID string
 }
 
@@ -125,7 +136,7 @@ func Parse(s string) (Parts, error) {
 	switch k {
 	case KindIntake, KindTask, KindResult, KindDead:
 		want = 4
-	case KindCase, KindEffect, KindControl, KindTimer, KindDue, KindView, KindAudit:
+	case KindCase, KindEffect, KindControl, KindTimer, KindDue, KindView, KindAudit, KindDelivery, KindEndpoint:
 	default:
 		return Parts{}, fmt.Errorf("%w: %q", ErrSubject, s)
 	}

@@ -21,6 +21,8 @@ func TestParseReadsWhatTheBuildersWrite(t *testing.T) {
 		{subject.Control("acme-in"), subject.Parts{Kind: subject.KindControl, Tenant: "acme-in"}},
 		{subject.Due("acme-in", "req-8472"), subject.Parts{Kind: subject.KindDue, Tenant: "acme-in", CaseID: "req-8472"}},
 		{subject.View("acme-in", "req-8472"), subject.Parts{Kind: subject.KindView, Tenant: "acme-in", CaseID: "req-8472"}},
+		{subject.Delivery("acme-in", "req-8472"), subject.Parts{Kind: subject.KindDelivery, Tenant: "acme-in", CaseID: "req-8472"}},
+		{subject.Endpoint("acme-in", "web"), subject.Parts{Kind: subject.KindEndpoint, Tenant: "acme-in", CaseID: "web"}},
 		{subject.Dead("composer", "bad.tenant", ""), subject.Parts{Kind: subject.KindDead, Sender: "composer", Tenant: "none", CaseID: "none"}},
 		{subject.Audit("console", "acme-in"), subject.Parts{Kind: subject.KindAudit, Sender: "console", Tenant: "acme-in"}},
 	} {

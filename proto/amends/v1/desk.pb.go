@@ -23,6 +23,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type DeliveryStatus int32
+
+const (
+	DeliveryStatus_DELIVERY_STATUS_UNSPECIFIED DeliveryStatus = 0
+	DeliveryStatus_DELIVERY_STATUS_PENDING     DeliveryStatus = 1
+	DeliveryStatus_DELIVERY_STATUS_DELIVERED   DeliveryStatus = 2
+	// Every attempt failed.
+	DeliveryStatus_DELIVERY_STATUS_GIVEN_UP DeliveryStatus = 3
+	// Not sent because the endpoint was disabled.
+	DeliveryStatus_DELIVERY_STATUS_SUPPRESSED DeliveryStatus = 4
+)
+
+// Enum value maps for DeliveryStatus.
+var (
+	DeliveryStatus_name = map[int32]string{
+		0: "DELIVERY_STATUS_UNSPECIFIED",
+		1: "DELIVERY_STATUS_PENDING",
+		2: "DELIVERY_STATUS_DELIVERED",
+		3: "DELIVERY_STATUS_GIVEN_UP",
+		4: "DELIVERY_STATUS_SUPPRESSED",
+	}
+	DeliveryStatus_value = map[string]int32{
+		"DELIVERY_STATUS_UNSPECIFIED": 0,
+		"DELIVERY_STATUS_PENDING":     1,
+		"DELIVERY_STATUS_DELIVERED":   2,
+		"DELIVERY_STATUS_GIVEN_UP":    3,
+		"DELIVERY_STATUS_SUPPRESSED":  4,
+	}
+)
+
+func (x DeliveryStatus) Enum() *DeliveryStatus {
+	p := new(DeliveryStatus)
+	*p = x
+	return p
+}
+
+func (x DeliveryStatus) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DeliveryStatus) Descriptor() protoreflect.EnumDescriptor {
+	return file_amends_v1_desk_proto_enumTypes[0].Descriptor()
+}
+
+func (DeliveryStatus) Type() protoreflect.EnumType {
+	return &file_amends_v1_desk_proto_enumTypes[0]
+}
+
+func (x DeliveryStatus) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DeliveryStatus.Descriptor instead.
+func (DeliveryStatus) EnumDescriptor() ([]byte, []int) {
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{0}
+}
+
 // CaseView is the customer-facing snapshot of a case, on view.{tenant}.{case}.
 // It is a cut of one version of the record; a newer one replaces it.
 type CaseView struct {
@@ -48,8 +105,10 @@ type CaseView struct {
 	BodySha256 string `protobuf:"bytes,16,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
 	// The linked case in which the customer's later messages are.
 	ContinuedByCaseId string `protobuf:"bytes,17,opt,name=continued_by_case_id,json=continuedByCaseId,proto3" json:"continued_by_case_id,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// The channel the case came by: replies are delivered to its webhook. Not shown.
+	Channel       string `protobuf:"bytes,18,opt,name=channel,proto3" json:"channel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CaseView) Reset() {
@@ -201,6 +260,13 @@ func (x *CaseView) GetContinuedByCaseId() string {
 	return ""
 }
 
+func (x *CaseView) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
 type ViewEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -329,6 +395,366 @@ func (x *ViewReply) GetVersion() uint64 {
 	return 0
 }
 
+// DeliveryLog says what became of the webhooks of one case, on
+// delivery.{tenant}.{case}. A newer one replaces it, by compare-and-set.
+type DeliveryLog struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	CaseId        string                 `protobuf:"bytes,2,opt,name=case_id,json=caseId,proto3" json:"case_id,omitempty"`
+	Channel       string                 `protobuf:"bytes,3,opt,name=channel,proto3" json:"channel,omitempty"`
+	Deliveries    []*Delivery            `protobuf:"bytes,4,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveryLog) Reset() {
+	*x = DeliveryLog{}
+	mi := &file_amends_v1_desk_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveryLog) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveryLog) ProtoMessage() {}
+
+func (x *DeliveryLog) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_desk_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveryLog.ProtoReflect.Descriptor instead.
+func (*DeliveryLog) Descriptor() ([]byte, []int) {
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *DeliveryLog) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *DeliveryLog) GetCaseId() string {
+	if x != nil {
+		return x.CaseId
+	}
+	return ""
+}
+
+func (x *DeliveryLog) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *DeliveryLog) GetDeliveries() []*Delivery {
+	if x != nil {
+		return x.Deliveries
+	}
+	return nil
+}
+
+// Delivery is one reply on its way to a channel's webhook.
+type Delivery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version of the case that sent the reply.
+	Version uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// A function of tenant, case and version: receivers recognise a repeat by it.
+	WebhookId string         `protobuf:"bytes,2,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
+	Kind      string         `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Status    DeliveryStatus `protobuf:"varint,4,opt,name=status,proto3,enum=amends.v1.DeliveryStatus" json:"status,omitempty"`
+	// Attempts begun; one whose process died is not in the list of attempts.
+	Begun uint32 `protobuf:"varint,5,opt,name=begun,proto3" json:"begun,omitempty"`
+	// When a pending delivery is tried next; while an attempt is under way, when
+	// its lease ends and another may be begun.
+	NextAt        *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
+	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	SettledAt     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=settled_at,json=settledAt,proto3" json:"settled_at,omitempty"`
+	Attempts      []*DeliveryAttempt     `protobuf:"bytes,9,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Delivery) Reset() {
+	*x = Delivery{}
+	mi := &file_amends_v1_desk_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Delivery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Delivery) ProtoMessage() {}
+
+func (x *Delivery) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_desk_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
+func (*Delivery) Descriptor() ([]byte, []int) {
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Delivery) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Delivery) GetWebhookId() string {
+	if x != nil {
+		return x.WebhookId
+	}
+	return ""
+}
+
+func (x *Delivery) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Delivery) GetStatus() DeliveryStatus {
+	if x != nil {
+		return x.Status
+	}
+	return DeliveryStatus_DELIVERY_STATUS_UNSPECIFIED
+}
+
+func (x *Delivery) GetBegun() uint32 {
+	if x != nil {
+		return x.Begun
+	}
+	return 0
+}
+
+func (x *Delivery) GetNextAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextAt
+	}
+	return nil
+}
+
+func (x *Delivery) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *Delivery) GetSettledAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SettledAt
+	}
+	return nil
+}
+
+func (x *Delivery) GetAttempts() []*DeliveryAttempt {
+	if x != nil {
+		return x.Attempts
+	}
+	return nil
+}
+
+// DeliveryAttempt is one request to a webhook.
+type DeliveryAttempt struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Number uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	At     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	// 0 when there was no answer.
+	StatusCode uint32 `protobuf:"varint,3,opt,name=status_code,json=statusCode,proto3" json:"status_code,omitempty"`
+	// A reason code, e.g. delivered, status, timeout, address_refused.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveryAttempt) Reset() {
+	*x = DeliveryAttempt{}
+	mi := &file_amends_v1_desk_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveryAttempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveryAttempt) ProtoMessage() {}
+
+func (x *DeliveryAttempt) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_desk_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveryAttempt.ProtoReflect.Descriptor instead.
+func (*DeliveryAttempt) Descriptor() ([]byte, []int) {
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DeliveryAttempt) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *DeliveryAttempt) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *DeliveryAttempt) GetStatusCode() uint32 {
+	if x != nil {
+		return x.StatusCode
+	}
+	return 0
+}
+
+func (x *DeliveryAttempt) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// EndpointState is how a channel's webhook does, on endpoint.{tenant}.{channel}.
+type EndpointState struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Tenant  string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Channel string                 `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
+	// SHA-256 of the URL it is about, lower-case hex: another URL starts anew.
+	UrlSha256 string `protobuf:"bytes,3,opt,name=url_sha256,json=urlSha256,proto3" json:"url_sha256,omitempty"`
+	// Failed attempts since the last success, and when the first of them was.
+	Failures     uint32                 `protobuf:"varint,4,opt,name=failures,proto3" json:"failures,omitempty"`
+	FailingSince *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=failing_since,json=failingSince,proto3" json:"failing_since,omitempty"`
+	// Set while the endpoint is disabled.
+	DisabledAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=disabled_at,json=disabledAt,proto3" json:"disabled_at,omitempty"`
+	DisabledReason string                 `protobuf:"bytes,7,opt,name=disabled_reason,json=disabledReason,proto3" json:"disabled_reason,omitempty"`
+	// When a disabled endpoint was last tried.
+	ProbedAt      *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=probed_at,json=probedAt,proto3" json:"probed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndpointState) Reset() {
+	*x = EndpointState{}
+	mi := &file_amends_v1_desk_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndpointState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndpointState) ProtoMessage() {}
+
+func (x *EndpointState) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_desk_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndpointState.ProtoReflect.Descriptor instead.
+func (*EndpointState) Descriptor() ([]byte, []int) {
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *EndpointState) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *EndpointState) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *EndpointState) GetUrlSha256() string {
+	if x != nil {
+		return x.UrlSha256
+	}
+	return ""
+}
+
+func (x *EndpointState) GetFailures() uint32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *EndpointState) GetFailingSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FailingSince
+	}
+	return nil
+}
+
+func (x *EndpointState) GetDisabledAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DisabledAt
+	}
+	return nil
+}
+
+func (x *EndpointState) GetDisabledReason() string {
+	if x != nil {
+		return x.DisabledReason
+	}
+	return ""
+}
+
+func (x *EndpointState) GetProbedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ProbedAt
+	}
+	return nil
+}
+
 // DeadLetter carries a message that could not be handled, whole.
 type DeadLetter struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -351,7 +777,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_amends_v1_desk_proto_msgTypes[3]
+	mi := &file_amends_v1_desk_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -363,7 +789,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[3]
+	mi := &file_amends_v1_desk_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -376,7 +802,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{3}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeadLetter) GetService() string {
@@ -480,7 +906,7 @@ type OriginalMessage struct {
 
 func (x *OriginalMessage) Reset() {
 	*x = OriginalMessage{}
-	mi := &file_amends_v1_desk_proto_msgTypes[4]
+	mi := &file_amends_v1_desk_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +918,7 @@ func (x *OriginalMessage) String() string {
 func (*OriginalMessage) ProtoMessage() {}
 
 func (x *OriginalMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[4]
+	mi := &file_amends_v1_desk_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +931,7 @@ func (x *OriginalMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OriginalMessage.ProtoReflect.Descriptor instead.
 func (*OriginalMessage) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{4}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *OriginalMessage) GetSubject() string {
@@ -567,7 +993,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_amends_v1_desk_proto_msgTypes[5]
+	mi := &file_amends_v1_desk_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +1005,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[5]
+	mi := &file_amends_v1_desk_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +1018,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{5}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Header) GetName() string {
@@ -624,7 +1050,7 @@ type StopSwitch struct {
 
 func (x *StopSwitch) Reset() {
 	*x = StopSwitch{}
-	mi := &file_amends_v1_desk_proto_msgTypes[6]
+	mi := &file_amends_v1_desk_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -636,7 +1062,7 @@ func (x *StopSwitch) String() string {
 func (*StopSwitch) ProtoMessage() {}
 
 func (x *StopSwitch) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[6]
+	mi := &file_amends_v1_desk_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -649,7 +1075,7 @@ func (x *StopSwitch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopSwitch.ProtoReflect.Descriptor instead.
 func (*StopSwitch) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{6}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StopSwitch) GetStopped() bool {
@@ -704,7 +1130,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_amends_v1_desk_proto_msgTypes[7]
+	mi := &file_amends_v1_desk_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +1142,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[7]
+	mi := &file_amends_v1_desk_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +1155,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{7}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AuditEvent) GetService() string {
@@ -785,7 +1211,7 @@ var File_amends_v1_desk_proto protoreflect.FileDescriptor
 
 const file_amends_v1_desk_proto_rawDesc = "" +
 	"\n" +
-	"\x14amends/v1/desk.proto\x12\tamends.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xec\x05\n" +
+	"\x14amends/v1/desk.proto\x12\tamends.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8f\x06\n" +
 	"\bCaseView\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
 	"\acase_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06caseId\x12(\n" +
@@ -808,7 +1234,8 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"\btrace_id\x18\x0f \x01(\tB\a\xbaH\x04r\x02\x18@R\atraceId\x12(\n" +
 	"\vbody_sha256\x18\x10 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
 	"bodySha256\x128\n" +
-	"\x14continued_by_case_id\x18\x11 \x01(\tB\a\xbaH\x04r\x02\x18@R\x11continuedByCaseId\"p\n" +
+	"\x14continued_by_case_id\x18\x11 \x01(\tB\a\xbaH\x04r\x02\x18@R\x11continuedByCaseId\x12!\n" +
+	"\achannel\x18\x12 \x01(\tB\a\xbaH\x04r\x02\x18@R\achannel\"p\n" +
 	"\tViewEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x1d\n" +
 	"\x05state\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18 R\x05state\x12*\n" +
@@ -817,7 +1244,45 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"\x04kind\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18 R\x04kind\x12\x1c\n" +
 	"\x04text\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80@R\x04text\x123\n" +
 	"\asent_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06sentAt\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\x04R\aversion\"\xe3\x03\n" +
+	"\aversion\x18\x04 \x01(\x04R\aversion\"\xb8\x01\n" +
+	"\vDeliveryLog\x12!\n" +
+	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
+	"\acase_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06caseId\x12#\n" +
+	"\achannel\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\achannel\x12=\n" +
+	"\n" +
+	"deliveries\x18\x04 \x03(\v2\x13.amends.v1.DeliveryB\b\xbaH\x05\x92\x01\x02\x10 R\n" +
+	"deliveries\"\xc7\x03\n" +
+	"\bDelivery\x12!\n" +
+	"\aversion\x18\x01 \x01(\x04B\a\xbaH\x042\x02(\x01R\aversion\x12(\n" +
+	"\n" +
+	"webhook_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\twebhookId\x12\x1b\n" +
+	"\x04kind\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18 R\x04kind\x12=\n" +
+	"\x06status\x18\x04 \x01(\x0e2\x19.amends.v1.DeliveryStatusB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x06status\x12\x1d\n" +
+	"\x05begun\x18\x05 \x01(\rB\a\xbaH\x04*\x02\x18dR\x05begun\x123\n" +
+	"\anext_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x06nextAt\x12A\n" +
+	"\n" +
+	"created_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\tcreatedAt\x129\n" +
+	"\n" +
+	"settled_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tsettledAt\x12@\n" +
+	"\battempts\x18\t \x03(\v2\x1a.amends.v1.DeliveryAttemptB\b\xbaH\x05\x92\x01\x02\x10\x10R\battempts\"\x99\x01\n" +
+	"\x0fDeliveryAttempt\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1f\n" +
+	"\vstatus_code\x18\x03 \x01(\rR\n" +
+	"statusCode\x12!\n" +
+	"\x06reason\x18\x04 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18 R\x06reason\"\x85\x03\n" +
+	"\rEndpointState\x12!\n" +
+	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12#\n" +
+	"\achannel\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\achannel\x12'\n" +
+	"\n" +
+	"url_sha256\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x98\x01@R\turlSha256\x12\x1a\n" +
+	"\bfailures\x18\x04 \x01(\rR\bfailures\x12?\n" +
+	"\rfailing_since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\ffailingSince\x12;\n" +
+	"\vdisabled_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"disabledAt\x120\n" +
+	"\x0fdisabled_reason\x18\a \x01(\tB\a\xbaH\x04r\x02\x18 R\x0edisabledReason\x127\n" +
+	"\tprobed_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bprobedAt\"\xe3\x03\n" +
 	"\n" +
 	"DeadLetter\x12#\n" +
 	"\aservice\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18 R\aservice\x12!\n" +
@@ -864,7 +1329,13 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"\asubject\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\asubject\x12#\n" +
 	"\aoutcome\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\aoutcome\x12\"\n" +
 	"\btrace_id\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\atraceId\x122\n" +
-	"\x02at\x18\a \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02atB7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
+	"\x02at\x18\a \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at*\xab\x01\n" +
+	"\x0eDeliveryStatus\x12\x1f\n" +
+	"\x1bDELIVERY_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17DELIVERY_STATUS_PENDING\x10\x01\x12\x1d\n" +
+	"\x19DELIVERY_STATUS_DELIVERED\x10\x02\x12\x1c\n" +
+	"\x18DELIVERY_STATUS_GIVEN_UP\x10\x03\x12\x1e\n" +
+	"\x1aDELIVERY_STATUS_SUPPRESSED\x10\x04B7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
 
 var (
 	file_amends_v1_desk_proto_rawDescOnce sync.Once
@@ -878,38 +1349,54 @@ func file_amends_v1_desk_proto_rawDescGZIP() []byte {
 	return file_amends_v1_desk_proto_rawDescData
 }
 
-var file_amends_v1_desk_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_amends_v1_desk_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_amends_v1_desk_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_amends_v1_desk_proto_goTypes = []any{
-	(*CaseView)(nil),              // 0: amends.v1.CaseView
-	(*ViewEntry)(nil),             // 1: amends.v1.ViewEntry
-	(*ViewReply)(nil),             // 2: amends.v1.ViewReply
-	(*DeadLetter)(nil),            // 3: amends.v1.DeadLetter
-	(*OriginalMessage)(nil),       // 4: amends.v1.OriginalMessage
-	(*Header)(nil),                // 5: amends.v1.Header
-	(*StopSwitch)(nil),            // 6: amends.v1.StopSwitch
-	(*AuditEvent)(nil),            // 7: amends.v1.AuditEvent
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(DeliveryStatus)(0),           // 0: amends.v1.DeliveryStatus
+	(*CaseView)(nil),              // 1: amends.v1.CaseView
+	(*ViewEntry)(nil),             // 2: amends.v1.ViewEntry
+	(*ViewReply)(nil),             // 3: amends.v1.ViewReply
+	(*DeliveryLog)(nil),           // 4: amends.v1.DeliveryLog
+	(*Delivery)(nil),              // 5: amends.v1.Delivery
+	(*DeliveryAttempt)(nil),       // 6: amends.v1.DeliveryAttempt
+	(*EndpointState)(nil),         // 7: amends.v1.EndpointState
+	(*DeadLetter)(nil),            // 8: amends.v1.DeadLetter
+	(*OriginalMessage)(nil),       // 9: amends.v1.OriginalMessage
+	(*Header)(nil),                // 10: amends.v1.Header
+	(*StopSwitch)(nil),            // 11: amends.v1.StopSwitch
+	(*AuditEvent)(nil),            // 12: amends.v1.AuditEvent
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_amends_v1_desk_proto_depIdxs = []int32{
-	8,  // 0: amends.v1.CaseView.opened_at:type_name -> google.protobuf.Timestamp
-	8,  // 1: amends.v1.CaseView.updated_at:type_name -> google.protobuf.Timestamp
-	1,  // 2: amends.v1.CaseView.timeline:type_name -> amends.v1.ViewEntry
-	2,  // 3: amends.v1.CaseView.replies:type_name -> amends.v1.ViewReply
-	8,  // 4: amends.v1.CaseView.next_at:type_name -> google.protobuf.Timestamp
-	8,  // 5: amends.v1.ViewEntry.at:type_name -> google.protobuf.Timestamp
-	8,  // 6: amends.v1.ViewReply.sent_at:type_name -> google.protobuf.Timestamp
-	8,  // 7: amends.v1.DeadLetter.first_at:type_name -> google.protobuf.Timestamp
-	8,  // 8: amends.v1.DeadLetter.last_at:type_name -> google.protobuf.Timestamp
-	4,  // 9: amends.v1.DeadLetter.original:type_name -> amends.v1.OriginalMessage
-	5,  // 10: amends.v1.OriginalMessage.headers:type_name -> amends.v1.Header
-	8,  // 11: amends.v1.OriginalMessage.stored_at:type_name -> google.protobuf.Timestamp
-	8,  // 12: amends.v1.StopSwitch.at:type_name -> google.protobuf.Timestamp
-	8,  // 13: amends.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	13, // 0: amends.v1.CaseView.opened_at:type_name -> google.protobuf.Timestamp
+	13, // 1: amends.v1.CaseView.updated_at:type_name -> google.protobuf.Timestamp
+	2,  // 2: amends.v1.CaseView.timeline:type_name -> amends.v1.ViewEntry
+	3,  // 3: amends.v1.CaseView.replies:type_name -> amends.v1.ViewReply
+	13, // 4: amends.v1.CaseView.next_at:type_name -> google.protobuf.Timestamp
+	13, // 5: amends.v1.ViewEntry.at:type_name -> google.protobuf.Timestamp
+	13, // 6: amends.v1.ViewReply.sent_at:type_name -> google.protobuf.Timestamp
+	5,  // 7: amends.v1.DeliveryLog.deliveries:type_name -> amends.v1.Delivery
+	0,  // 8: amends.v1.Delivery.status:type_name -> amends.v1.DeliveryStatus
+	13, // 9: amends.v1.Delivery.next_at:type_name -> google.protobuf.Timestamp
+	13, // 10: amends.v1.Delivery.created_at:type_name -> google.protobuf.Timestamp
+	13, // 11: amends.v1.Delivery.settled_at:type_name -> google.protobuf.Timestamp
+	6,  // 12: amends.v1.Delivery.attempts:type_name -> amends.v1.DeliveryAttempt
+	13, // 13: amends.v1.DeliveryAttempt.at:type_name -> google.protobuf.Timestamp
+	13, // 14: amends.v1.EndpointState.failing_since:type_name -> google.protobuf.Timestamp
+	13, // 15: amends.v1.EndpointState.disabled_at:type_name -> google.protobuf.Timestamp
+	13, // 16: amends.v1.EndpointState.probed_at:type_name -> google.protobuf.Timestamp
+	13, // 17: amends.v1.DeadLetter.first_at:type_name -> google.protobuf.Timestamp
+	13, // 18: amends.v1.DeadLetter.last_at:type_name -> google.protobuf.Timestamp
+	9,  // 19: amends.v1.DeadLetter.original:type_name -> amends.v1.OriginalMessage
+	10, // 20: amends.v1.OriginalMessage.headers:type_name -> amends.v1.Header
+	13, // 21: amends.v1.OriginalMessage.stored_at:type_name -> google.protobuf.Timestamp
+	13, // 22: amends.v1.StopSwitch.at:type_name -> google.protobuf.Timestamp
+	13, // 23: amends.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_desk_proto_init() }
@@ -922,13 +1409,14 @@ func file_amends_v1_desk_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amends_v1_desk_proto_rawDesc), len(file_amends_v1_desk_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   8,
+			NumEnums:      1,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_amends_v1_desk_proto_goTypes,
 		DependencyIndexes: file_amends_v1_desk_proto_depIdxs,
+		EnumInfos:         file_amends_v1_desk_proto_enumTypes,
 		MessageInfos:      file_amends_v1_desk_proto_msgTypes,
 	}.Build()
 	File_amends_v1_desk_proto = out.File

@@ -18,6 +18,7 @@ type Config struct {
 	Redis    Redis     `yaml:"redis"`
 	Limits   Limits    `yaml:"limits"`
 	Channels []Channel `yaml:"channels"`
+	Provider Provider  `yaml:"provider"`
 }
 
 // Redis says where the shared rate limits are counted and the read model is.
@@ -68,7 +69,8 @@ type Channel struct {
 	Customer        string `yaml:"customer"`
 	MayNameCustomer bool   `yaml:"may_name_customer"`
 	// MayNameCaseIDs lets it choose case ids; for demonstrations.
-	MayNameCaseIDs bool `yaml:"may_name_case_ids"`
+	MayNameCaseIDs bool    `yaml:"may_name_case_ids"`
+	Webhook        Webhook `yaml:"webhook"`
 }
 
 // Defaults gives the configuration a file is decoded over.
@@ -114,7 +116,7 @@ func (c Config) Validate() error {
 		problems = append(problems, errors.New("channels: none"))
 	}
 	_, err := c.keys()
-	return errors.Join(append(problems, err)...)
+	return errors.Join(append(problems, err, c.webhooks(), c.Provider.validate())...)
 }
 
 // keys checks the channels and gives those with a key by key.

@@ -35,6 +35,10 @@
 //   - No subject and no key of Redis is built from an id before it is checked.
 //   - What concerns started cases is never refused for the sake of new ones:
 //     new cases alone wait while the desk is behind.
+//   - The provider's webhooks are hints (B74): verified, bound to now, stored as
+//     provider.event at every case of the order under an id that is a function
+//     of event and case. None of their content is believed.
+//   - Webhooks to channels: package deliveries.
 //
 // Failure: without the broker posts get 503 with Retry-After; retrying with the
 // same key is always safe. Without Redis each process applies its own local

@@ -23,6 +23,7 @@ import (
 	"github.com/amends-dev/amends/internal/readmodel"
 	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/gateway/deliveries"
 )
 
 const (
@@ -50,11 +51,11 @@ type Deps struct {
 type broker interface {
 	Send(ctx context.Context, subj string, env *amendsv1.Envelope, payload proto.Message, opts ...bus.PublishOption) (uint64, error)
 	LastDirect(ctx context.Context, stream, subj string) (bus.Stored, error)
+	Last(ctx context.Context, stream, subj string) (bus.Stored, error)
 	Live(ctx context.Context, pattern string, fn func(subj string, data []byte)) (stop func(), err error)
 	OnServerChange(fn func())
 	Backlog(ctx context.Context, consumer string) (bus.Backlog, error)
 	ConsumeRaw(ctx context.Context, consumer string, h func(context.Context, *bus.Raw) error, o bus.ConsumeOptions) error
-	Last(ctx context.Context, stream, subj string) (bus.Stored, error)
 	NextAfter(ctx context.Context, stream, filter string, seq uint64) (bus.Stored, error)
 }
 
@@ -78,6 +79,8 @@ type gateway struct {
 	model      *readmodel.Model
 	projection *projector
 	api        []byte // openapi.json
+	// provider is nil where no events of the provider are taken.
+	provider *provider
 	// requests and streams bound what is open at once.
 	requests gate
 	streams  gate
@@ -103,6 +106,17 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	if err != nil {
 		return err
 	}
+	if g.provider, err = cfg.Provider.open(deps.Log); err != nil {
+		return err
+	}
+	endpoints, err := cfg.endpoints(deps.Log)
+	if err != nil {
+		return err
+	}
+	outbox, err := deliveries.New(endpoints, deliveries.Deps{Bus: deps.Bus, Log: deps.Log, Meter: deps.Meter, Now: deps.Now})
+	if err != nil {
+		return err
+	}
 	stop, err := g.bus.Live(ctx, liveViews, g.views.receive)
 	if err != nil {
 		return fmt.Errorf("listen to views: %w", err)
@@ -113,6 +127,14 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer end()
+	ended := make(chan error, 1)
+	running.Go(func() {
+		err := outbox.Run(beside)
+		if err != nil {
+			end() // a gateway that delivers nothing is to be started anew
+		}
+		ended <- err
+	})
 	running.Go(func() { g.pressure.run(beside) })
 	running.Go(func() { g.projection.run(beside) })
 	for _, l := range g.logins {
@@ -120,11 +142,12 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 		// nobody else waiting.
 		running.Go(func() { l.verifier.Warm(beside) })
 	}
-	err = edge.Serve(ctx, edge.Endpoint{Listen: cfg.Listen, TLS: cfg.TLS}, h, g.log, deps.Ready)
+	err = edge.Serve(beside, edge.Endpoint{Listen: cfg.Listen, TLS: cfg.TLS}, h, g.log, deps.Ready)
 	if errors.Is(err, edge.ErrTLS) {
 		err = fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
-	return err
+	end()
+	return errors.Join(err, <-ended)
 }
 
 func (d Deps) withDefaults() Deps {
@@ -176,7 +199,7 @@ func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_r
 	if g.logins, err = newLogins(cfg, deps, g.credentials); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
-	g.limits = &limiter{redis: counts, now: deps.Now, log: deps.Log, metrics: g.metrics}
+	g.limits = &limiter{patience: redisTimeout, redis: counts, now: deps.Now, log: deps.Log, metrics: g.metrics}
 	h, err := edge.Observe(route(g.operations()), deps.Log, deps.Meter, deps.Now)
 	if err != nil {
 		return nil, nil, err

@@ -67,8 +67,8 @@ func TestNoSubjectOrKeyIsBuiltFromWhatIsNoIDB55(t *testing.T) {
 			continue // no header can hold it
 		}
 		for _, op := range g.operations() {
-			if op.path == deskapi.OpenAPIPath {
-				continue
+			if op.path == deskapi.OpenAPIPath || op.path == deskapi.ProviderEventsPath {
+				continue // nobody's
 			}
 			a := call(t, h, op.method, strings.Replace(op.path, "{id}", "req-1", 1), appKey, `{"message":"m"}`, append([]string{deskapi.HeaderCustomer, id}, key...)...)
 			if p := a.problem(t); a.status != http.StatusBadRequest || p.Code != deskapi.CodeCustomerMissing {

@@ -39,11 +39,13 @@ func newRedis(cfg Redis, password string, timeout time.Duration) *redis.Client {
 // limiter counts requests in Redis for all gateways together. While Redis is
 // away each gateway applies the same rate for itself: intake goes on, capped.
 type limiter struct {
-	redis   *redis_rate.Limiter
-	now     func() time.Time
-	log     *slog.Logger
-	metrics *metrics
-	away    atomic.Bool
+	// patience bounds one question to Redis.
+	patience time.Duration
+	redis    *redis_rate.Limiter
+	now      func() time.Time
+	log      *slog.Logger
+	metrics  *metrics
+	away     atomic.Bool
 	// alone is until when Redis is not asked, in Unix nanoseconds; 0 while it
 	// answers. Whoever moves it on is the one that asks then.
 	alone atomic.Int64
@@ -85,7 +87,7 @@ func (l *limiter) allow(ctx context.Context, b *bucket) (ok bool, after time.Dur
 	case !l.mayAsk(now):
 		return l.allowLocal(ctx, b, now)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.patience)
 	defer cancel()
 	res, err := l.redis.AllowAtMost(ctx, b.key, b.limit, b.lease)
 	if err != nil {

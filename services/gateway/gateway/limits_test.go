@@ -22,10 +22,13 @@ func newTestLimiter(t *testing.T, addr string, now func() time.Time, log *slog.L
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := newRedis(Redis{Addr: addr}, "", redisTimeout)
+	client := newRedis(Redis{Addr: addr}, "", patient)
 	t.Cleanup(func() { _ = client.Close() })
-	return &limiter{redis: redis_rate.NewLimiter(client), now: now, log: log, metrics: m}
+	return &limiter{patience: patient, redis: redis_rate.NewLimiter(client), now: now, log: log, metrics: m}
 }
+
+// patient waits for a Redis that is there, however busy the machine is.
+const patient = 10 * time.Second
 
 func granted(l *limiter, b *bucket, asks int) (n int) {
 	for range asks {

@@ -25,8 +25,8 @@ import (
 	"github.com/amends-dev/amends/internal/identity"
 )
 
-// provider runs an OpenID provider; addr may be empty.
-func provider(t *testing.T, addr string) *mockoidc.MockOIDC {
+// openID runs an OpenID provider; addr may be empty.
+func openID(t *testing.T, addr string) *mockoidc.MockOIDC {
 	t.Helper()
 	if addr == "" {
 		addr = "127.0.0.1:0"
@@ -97,7 +97,7 @@ func withLogin(m *mockoidc.MockOIDC, change ...func(*Channel)) func(*Config) {
 // One customer's token opens and reads that customer's cases (TENANT-1).
 func TestTokensSpeakForTheirCustomer(t *testing.T) {
 	t.Parallel()
-	d, m := newDesk(t), provider(t, "")
+	d, m := newDesk(t), openID(t, "")
 	d.recordPosts(t)
 	gw := d.gatewayWith(t, withLogin(m)) + deskapi.CasesPath
 	mine, theirs := issued(t, m, nil), issued(t, m, map[string]any{"sub": "cust_7001"})
@@ -141,7 +141,7 @@ func TestTokensSpeakForTheirCustomer(t *testing.T) {
 // them.
 func TestTokensRefusedB55(t *testing.T) {
 	t.Parallel()
-	d, m := newDesk(t), provider(t, "")
+	d, m := newDesk(t), openID(t, "")
 	reader := metric.NewManualReader()
 	gw := d.gatewayOf(t, withLogin(m, func(ch *Channel) {
 		ch.Tenant = ""
@@ -243,7 +243,7 @@ func counted(t *testing.T, reader metric.Reader, outcome string) (n int64) {
 // outlive it.
 func TestIssuerDown(t *testing.T) {
 	t.Parallel()
-	d, m := newDesk(t), provider(t, "")
+	d, m := newDesk(t), openID(t, "")
 	addr := strings.TrimPrefix(m.Addr(), "http://")
 	token := issued(t, m, nil)
 	if err := m.Shutdown(); err != nil {
@@ -256,7 +256,7 @@ func TestIssuerDown(t *testing.T) {
 	if a := ask(t, http.MethodPost, gw, token, founding, "Idempotency-Key", "k-2"); a.status != http.StatusServiceUnavailable || a.problem(t).Code != deskapi.CodeUnavailable || a.header.Get("Retry-After") == "" {
 		t.Errorf("with a token: %d %s", a.status, a.body)
 	}
-	again := provider(t, addr)
+	again := openID(t, addr)
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		a := ask(t, http.MethodPost, gw, token, founding, "Idempotency-Key", "k-2")
 		if a.status == http.StatusAccepted {
@@ -277,7 +277,7 @@ func TestIssuerDown(t *testing.T) {
 // Bug B78: a credential in a span or a log.
 func TestNoTokenIsLoggedOrTracedB78(t *testing.T) {
 	t.Parallel()
-	d, m := newDesk(t), provider(t, "")
+	d, m := newDesk(t), openID(t, "")
 	spans := tracetest.NewSpanRecorder()
 	var log lockedBuffer
 	gw := d.gatewayOf(t, withLogin(m), Deps{

@@ -23,6 +23,8 @@ import (
 	"github.com/amends-dev/amends/internal/openapitest"
 	"github.com/amends-dev/amends/internal/readmodel"
 	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/subject"
+	"github.com/amends-dev/amends/internal/webhook"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -69,6 +71,12 @@ func TestSchemasAreTheTypes(t *testing.T) {
 		"Post": deskapi.Post{}, "Accepted": deskapi.Accepted{}, "Message": deskapi.Message{}, "AcceptedMessage": deskapi.AcceptedMessage{},
 		"Links": deskapi.Links{}, "View": deskapi.View{}, "CaseSummary": deskapi.CaseSummary{}, "CaseList": deskapi.CaseList{},
 		"Request": deskapi.Request{}, "Problem": deskapi.Problem{}, "Cancel": struct{}{},
+		"Deliveries": deskapi.Deliveries{}, "Delivery": deskapi.Delivery{}, "DeliveryAttempt": deskapi.DeliveryAttempt{},
+		"ProviderEvent": struct { // as decodeEvent reads it
+			Type      string     `json:"type"`
+			Timestamp *time.Time `json:"timestamp,omitempty"`
+			Data      any        `json:"data"`
+		}{},
 	}
 	for name := range api.At("components", "schemas") {
 		schema := api.At("components", "schemas", name)
@@ -149,6 +157,7 @@ const (
 	full       = "all places taken"
 	busy       = "the desk is busy"
 	emptied    = "the read model is empty"
+	unprovided = "no webhooks of a provider"
 )
 
 // tokens of a login's customers, by what is wrong with them.
@@ -163,7 +172,7 @@ const (
 // logins gives such tokens and the channels they are for.
 func logins(t *testing.T) (map[string]string, func(*Config)) {
 	t.Helper()
-	m, away := provider(t, ""), provider(t, "")
+	m, away := openID(t, ""), openID(t, "")
 	tokens := map[string]string{
 		noScopeToken: issued(t, m, map[string]any{"scope": "openid"}), tenantToken: issued(t, m, map[string]any{"tid": "other"}),
 		nobodyToken: issued(t, m, map[string]any{"sub": "8472.>"}), goodToken: issued(t, m, nil), awayToken: issued(t, away, nil),
@@ -187,6 +196,11 @@ func (d *desk) gateways(t *testing.T, login func(*Config)) map[string]string {
 	urls := map[string]string{}
 	serve := func(state string, b broker, deps Deps, change func(*Config), alter func(*gateway)) *gateway {
 		g, h := d.handlerWith(t.Context(), t, b, deps, change)
+		secrets, err := webhook.ParseSecrets(providerKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.provider = &provider{secrets: secrets, tenants: []string{"acme-in"}}
 		alter(g)
 		s := httptest.NewServer(h)
 		t.Cleanup(s.Close)
@@ -199,6 +213,7 @@ func (d *desk) gateways(t *testing.T, login func(*Config)) map[string]string {
 	serve(faulty, &broken{broker: conn, send: &envelope.Rejection{Reason: "too_large"}}, Deps{}, as, is)
 	serve(full, conn, Deps{}, as, func(g *gateway) { g.requests.limit, g.streams.limit = 0, 0 })
 	serve(busy, conn, Deps{}, as, func(g *gateway) { g.pressure.read, g.pressure.load = time.Now().Add(time.Hour), g.pressure.limit })
+	serve(unprovided, conn, Deps{}, as, func(g *gateway) { g.provider = nil })
 	serve(emptied, conn, Deps{}, as, func(g *gateway) { g.model = readmodel.New(d.client(t), "other") })
 	// Once refused it stays so: its clock stands still.
 	at := time.Now()
@@ -222,6 +237,7 @@ type probe struct {
 	body   string
 	key    string
 	header string // name and value
+	signed bool   // as the provider signs
 	status int
 	code   deskapi.Code
 }
@@ -234,6 +250,8 @@ const (
 	opMessage = "POST /v1/cases/{id}/messages"
 	opCancel  = "POST /v1/cases/{id}/cancel"
 	opRequest = "GET /v1/requests/{id}"
+	opHooks   = "GET /v1/cases/{id}/deliveries"
+	opTell    = "POST /v1/provider/events"
 )
 
 // probes ask every operation for every documented outcome. A new operation needs
@@ -258,8 +276,16 @@ func probes() []probe {
 		{op: opCancel, id: "req-8472", key: "k-1", status: 202},
 		{op: opCancel, id: "req-1", key: "k-1", status: 409, code: deskapi.CodeCaseClosed},
 		{op: opRequest, id: "req-8472", status: 200},
+		{op: opHooks, id: "req-8472", status: 200},
+		{op: opTell, body: eventBody("capture.settled", "8472", "pay_1", ""), signed: true, status: 202},
+		{op: opTell, body: eventBody("capture.settled", "8472", "pay_1", ""), status: 401, code: deskapi.CodeUnauthenticated},
+		{op: opTell, body: "[]", signed: true, status: 400, code: deskapi.CodeBodyInvalid},
+		{op: opTell, body: strings.Repeat("x", maxEvent+1), status: 413, code: deskapi.CodeBodyTooLarge},
+		{state: unprovided, op: opTell, body: "{}", status: 404, code: deskapi.CodeNotFound},
+		{state: full, op: opTell, body: "{}", status: 503, code: deskapi.CodeOverloaded},
+		{state: emptied, op: opTell, body: eventBody("capture.settled", "8472", "pay_1", ""), signed: true, status: 503, code: deskapi.CodeUnavailable},
 	}
-	for _, op := range []string{opPost, opList, opShow, opEvents, opMessage, opCancel, opRequest} {
+	for _, op := range []string{opPost, opList, opShow, opEvents, opMessage, opCancel, opRequest, opHooks} {
 		good := probe{op: op, id: "req-8472", body: `{"message":"m"}`, key: "k-1"}
 		if op == opCancel {
 			good.body = "{}"
@@ -306,9 +332,17 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	urls := d.gateways(t, login)
 	for _, v := range []*amendsv1.CaseView{view("req-8472", 5, "AWAITING_APPROVAL"), view("req-1", 7, "VERIFIED_CLOSED")} {
 		v.OrderId, v.Next, v.NextAt, v.ContinuedByCaseId = "8472", "approval", v.GetUpdatedAt(), "req-1-2"
+		v.Channel = "web"
 		v.Replies = []*amendsv1.ViewReply{{Kind: "acknowledged", Text: "We look into it.", SentAt: v.GetUpdatedAt(), Version: 2}}
 		d.publish(t, v)
 		d.list(t, v)
+	}
+	log := mustMarshal(t, &amendsv1.DeliveryLog{Tenant: "acme-in", CaseId: "req-8472", Channel: "web", Deliveries: []*amendsv1.Delivery{{
+		Version: 2, WebhookId: "msg_1", Kind: "acknowledged", Status: amendsv1.DeliveryStatus_DELIVERY_STATUS_PENDING, Begun: 1, CreatedAt: nowStamp(), NextAt: nowStamp(),
+		Attempts: []*amendsv1.DeliveryAttempt{{Number: 1, At: nowStamp(), StatusCode: 500, Reason: "status"}, {Number: 2, At: nowStamp(), Reason: "timeout"}},
+	}}})
+	if _, err := d.broker.Connect(roles.Gateway).Publish(t.Context(), subject.Delivery("acme-in", "req-8472"), log); err != nil {
+		t.Fatal(err)
 	}
 	seen := view(ident.Case("acme-in", "web", deskapi.CasesPath, "k-seen"), 1, "RECEIVED")
 	d.publish(t, seen)
@@ -353,6 +387,11 @@ func (p probe) send(t *testing.T, api openapitest.Document, url string) openapit
 	var header []string
 	if p.key != "" {
 		header = append(header, "Idempotency-Key", p.key)
+	}
+	if p.signed {
+		for name, values := range signed(t, "evt_1", p.body) {
+			header = append(header, name, values[0])
+		}
 	}
 	if name, value, ok := strings.Cut(p.header, "="); ok {
 		header = append(header, name, value)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/edge"
 )
 
@@ -24,9 +25,11 @@ func (g *gateway) operations() []operation {
 		{http.MethodGet, "/v1/cases", read(g.listCases)},
 		{http.MethodGet, "/v1/cases/{id}", read(g.showCase)},
 		{http.MethodGet, "/v1/cases/{id}/events", g.admit(g.reads, &g.streams, g.followCase)},
+		{http.MethodGet, "/v1/cases/{id}/deliveries", read(g.showDeliveries)},
 		{http.MethodPost, "/v1/cases/{id}/messages", post(g.addMessage)},
 		{http.MethodPost, "/v1/cases/{id}/cancel", post(g.cancelCase)},
 		{http.MethodGet, "/v1/requests/{id}", read(g.showRequest)},
+		{http.MethodPost, deskapi.ProviderEventsPath, edge.Handler(g.takeEvent)},
 		{http.MethodGet, "/openapi.json", http.HandlerFunc(g.describe)},
 	}
 }
