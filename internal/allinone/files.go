@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/amends-dev/amends/internal/approval"
@@ -32,6 +34,8 @@ type Trial struct {
 	// for the customer it names.
 	ChannelToken, AnyToken string
 	StaffToken             string
+	// GuestTokens post for the customers they name, one for each guest.
+	GuestTokens map[Guest]string
 	// Keys are the signing keys of approvers and custodian, KeyFiles where they
 	// lie.
 	Keys     map[string]approval.Key25519
@@ -43,6 +47,9 @@ type files struct {
 	dir   string
 	made  map[string]string
 	trial Trial
+	// tenants are those staff and approvers are entitled for.
+	tenants []string
+	limits  []approval.Limit
 }
 
 // secretNames are the random tokens a desk has.
@@ -51,26 +58,48 @@ var secretNames = []string{
 	"payments-read-verifier", "payments-refund-write", "payments-admin",
 }
 
-func openFiles(dir string) (*files, error) {
-	f := &files{dir: dir, made: map[string]string{}, trial: Trial{Keys: map[string]approval.Key25519{}, KeyFiles: map[string]string{}}}
+// trialLimits are what a trial approver may approve at once.
+var trialLimits = []approval.Limit{{Currency: "INR", Minor: 100_000_000}, {Currency: "JPY", Minor: 1_000_000}}
+
+func openFiles(o Options) (*files, error) {
+	dir := o.Dir
+	f := &files{
+		dir: dir, made: map[string]string{}, tenants: []string{Tenant}, limits: o.ApproverLimits,
+		trial: Trial{Keys: map[string]approval.Key25519{}, KeyFiles: map[string]string{}, GuestTokens: map[Guest]string{}},
+	}
+	if f.limits == nil {
+		f.limits = trialLimits
+	}
 	for _, sub := range []string{"broker", "seeds", "secrets", "approvers", "sandbox"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("desk directory: %w", err)
 		}
 	}
 	for _, name := range secretNames {
-		value, err := keep(f.secretFile(name), func() ([]byte, error) { return []byte("trial-" + rand.Text()), nil })
+		value, err := keep(f.secretFile(name), trialToken)
 		if err != nil {
 			return nil, fmt.Errorf("secret %s: %w", name, err)
 		}
 		f.made[name] = string(value)
 	}
 	f.trial.ChannelToken, f.trial.AnyToken, f.trial.StaffToken = f.secret("channel-web"), f.secret("channel-any"), f.secret("staff-sam")
+	for i, g := range o.Guests {
+		token, err := keep(f.secretFile("channel-guest-"+strconv.Itoa(i)), trialToken)
+		if err != nil {
+			return nil, fmt.Errorf("secret of guest %s: %w", g.Channel, err)
+		}
+		f.trial.GuestTokens[g] = string(token)
+		if !slices.Contains(f.tenants, g.Tenant) {
+			f.tenants = append(f.tenants, g.Tenant)
+		}
+	}
 	if err := f.approvers(); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
+
+func trialToken() ([]byte, error) { return []byte("trial-" + rand.Text()), nil }
 
 // approvers makes the keys of the trial's approvers and custodian and the
 // registry that lists them.
@@ -98,9 +127,8 @@ func (f *files) approvers() error {
 			role = approval.RoleCustodian
 		}
 		people = append(people, approval.Approver{
-			ID: who, Roles: []string{role}, Tenants: []string{Tenant},
-			Limits: []approval.Limit{{Currency: "INR", Minor: 100_000_000}, {Currency: "JPY", Minor: 1_000_000}},
-			Keys:   []approval.PublicKey{k.PublicEntry(time.Unix(0, 0))},
+			ID: who, Roles: []string{role}, Tenants: f.tenants, Limits: f.limits,
+			Keys: []approval.PublicKey{k.PublicEntry(time.Unix(0, 0))},
 		})
 	}
 	_, err := keep(f.registry(), func() ([]byte, error) {
