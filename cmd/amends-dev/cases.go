@@ -86,7 +86,7 @@ func (cmd casesCmd) Run(ctx context.Context, c *console) error {
 
 func (cmd casesCmd) run(ctx context.Context, c *console, e casefile.Entry) caserun.Result {
 	if e.Err != nil {
-		return caserun.Result{Err: e.Err}
+		return caserun.Result{Err: e.Err, Judgement: casefile.NoJudgement(), Replies: []string{}}
 	}
 	return caserun.Run(ctx, e.Case, caserun.Options{Limit: cmd.Limit, Log: c.log})
 }

@@ -30,11 +30,11 @@ type ApproverAction struct {
 	Old bool
 	// Times is how often the same is handed in.
 	Times int
-	// Alter: the decision is for another action than the one shown. AlterAmount
-	// is the amount that was named, as written; when it is the shown one nothing
-	// is altered by it. AlterTarget: another payment instead of another amount.
+	// Alter: the decision is for another action than the one shown. Amounts are
+	// those that were named, as written; the shown one alters nothing.
+	// AlterTarget: another payment instead of another amount.
 	Alter       bool
-	AlterAmount string
+	Amounts     []string
 	AlterTarget bool
 	// Forged: signed with a key that is in nobody's name.
 	Forged bool
@@ -102,12 +102,12 @@ func (a *ApproverAction) alter(t string) {
 	for i, tok := range tokens {
 		unit := i+1 < len(tokens) && timeUnits[tokens[i+1].Low]
 		if tok.Kind == prose.Amount || tok.Kind == prose.Number && tok.Digits >= 3 && !unit {
-			a.AlterAmount = tok.Raw
+			a.Amounts = append(a.Amounts, tok.Raw)
 		}
 	}
 	if alterRE.MatchString(otherRE.ReplaceAllString(t, "")) {
 		a.Alter = true
-		a.AlterTarget = a.AlterAmount == "" && targetRE.MatchString(t) && !strings.Contains(t, "amount")
+		a.AlterTarget = len(a.Amounts) == 0 && targetRE.MatchString(t) && !strings.Contains(t, "amount")
 	}
 }
 

@@ -45,6 +45,11 @@ type Judgement struct {
 	Refunds    []string `json:"refunds"`
 }
 
+// NoJudgement is that of a case that could not be played.
+func NoJudgement() Judgement {
+	return Judgement{Differences: []Difference{}, NotJudged: []string{}, Notes: []string{}, Orders: []string{}, Intents: []string{}, Refunds: []string{}}
+}
+
 // Passed reports that everything that could be judged is as expected.
 func (j Judgement) Passed() bool { return len(j.Differences) == 0 }
 
@@ -55,8 +60,8 @@ func (j *Judgement) differ(what, expected, actual, why string) {
 // Judge compares what came of a case with what it expects.
 func Judge(c *Case, e Evidence) Judgement {
 	j := Judgement{
-		Outcome: outcome(e), FinalState: finalState(e), Orders: e.scope(), Intents: e.intents(),
-		NotJudged: []string{}, Notes: slices.Clone(c.Notes), Differences: []Difference{},
+		Outcome: outcome(e), FinalState: finalState(e), Orders: append([]string{}, e.scope()...), Intents: append([]string{}, e.intents()...),
+		NotJudged: []string{}, Notes: append([]string{}, c.Notes...), Differences: []Difference{}, Refunds: []string{},
 	}
 	want := c.Expected
 	if want.Outcome != "" && !sameOutcome(want.Outcome, j.Outcome) {

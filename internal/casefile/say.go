@@ -12,7 +12,7 @@ func unsaid(fact string, said text, orders []string) []string {
 	f := readText(fact)
 	var out []string
 	for _, u := range f.units() {
-		if !said.meets(u) {
+		if !said.meets(u, false) {
 			out = append(out, describe(u))
 		}
 	}
@@ -87,7 +87,7 @@ func (t text) claims(fact string) (quote string, said bool) {
 		return "", false
 	}
 	for _, s := range t.sentences() {
-		if !slices.ContainsFunc(units, func(u unit) bool { return !s.meets(u) }) {
+		if !slices.ContainsFunc(units, func(u unit) bool { return !s.meets(u, true) }) {
 			return s.quote(0, len(s)), true
 		}
 	}

@@ -39,6 +39,8 @@ func readText(s string) text {
 			if strings.ContainsAny(t.Low, ",():") {
 				clause++
 			}
+		case t.Kind == prose.Word && currencyWord(t) && (amountAt(tokens, i-1) || amountAt(tokens, i+1)):
+			// part of the amount
 		case linkers[t.Low], t.Low == "and" && i+1 < len(tokens) && starters[tokens[i+1].Low]:
 			clause++
 			out = append(out, wordOf(t, sentence, clause))
@@ -54,6 +56,16 @@ func readText(s string) text {
 		out[i].denied = denied[out[i].clause]
 	}
 	return out
+}
+
+func amountAt(tokens []prose.Token, i int) bool {
+	return i >= 0 && i < len(tokens) && tokens[i].Kind == prose.Amount
+}
+
+var currencyWords = fieldSet(`rs inr rupee rupees lakh lakhs lac crore crores yen dollar dollars euro euros pound pounds quid won`)
+
+func currencyWord(t prose.Token) bool {
+	return currencyWords[t.Low] || len(t.Raw) == 3 && currency.IsValid(t.Raw)
 }
 
 func wordOf(t prose.Token, sentence, clause int) word {
@@ -129,30 +141,29 @@ type unit struct {
 	value  *word
 	// polar: affirming and denying are told apart; denied is which it is.
 	polar, denied bool
+	// words are the units of a phrase's words, which say it as well.
+	words []unit
 }
 
-// units takes a fact apart.
-func (t text) units() []unit {
+// units takes a fact apart, into phrases where it can.
+func (t text) units() []unit { return t.unitsOf(4) }
+
+// unitsOf takes a fact apart into phrases of at most so many words.
+func (t text) unitsOf(most int) []unit {
 	var out []unit
 	for i := 0; i < len(t); {
 		w := t[i]
-		found := t.phraseAt(i)
+		found := slices.DeleteFunc(t.phraseAt(i), func(p phrase) bool { return len(p.words) > most })
+		small := stopWords[w.low] || negators[w.low]
 		switch {
 		case w.value != "" || strings.ContainsAny(w.raw, "0123456789"):
 			out = append(out, unit{text: w.raw, value: &w})
 			i++
-		case len(found) > 0 && (len(found[0].words) > 1 || !stopWords[w.low] && !negators[w.low]):
-			n := len(found[0].words)
-			u := unit{text: t.quote(i, i+n), stem: w.stem, denied: w.denied && !found[0].denies, polar: true}
-			for _, p := range found {
-				if len(p.words) == n {
-					u.groups = append(u.groups, p.group)
-					u.polar = u.polar && p.polar
-				}
-			}
+		case len(found) > 0 && (len(found[0].words) > 1 || !small):
+			u := t.unit(i, found)
 			out = append(out, u)
-			i += n
-		case stopWords[w.low] || negators[w.low]:
+			i += len(found[0].words)
+		case small:
 			i++
 		default:
 			out = append(out, unit{text: w.raw, stem: w.stem})
@@ -160,6 +171,22 @@ func (t text) units() []unit {
 		}
 	}
 	return out
+}
+
+// unit is what the longest of the phrases at word i says.
+func (t text) unit(i int, found []phrase) unit {
+	n := len(found[0].words)
+	u := unit{text: t.quote(i, i+n), stem: t[i].stem, denied: t[i].denied && !found[0].denies, polar: true}
+	for _, p := range found {
+		if len(p.words) == n {
+			u.groups = append(u.groups, p.group)
+			u.polar = u.polar && p.polar
+		}
+	}
+	if n > 1 {
+		u.words = t[i : i+n].unitsOf(1)
+	}
+	return u
 }
 
 func (t text) quote(i, j int) string {
@@ -170,8 +197,9 @@ func (t text) quote(i, j int) string {
 	return strings.Join(words, " ")
 }
 
-// meets reports that the text says a unit.
-func (t text) meets(u unit) bool {
+// meets reports that the text says a unit. Exactly tells money that was
+// refunded from a refund that is spoken of; a fact is content with either.
+func (t text) meets(u unit, exactly bool) bool {
 	if u.value != nil {
 		return slices.ContainsFunc(t, u.value.equals)
 	}
@@ -186,14 +214,19 @@ func (t text) meets(u unit) bool {
 			if !slices.Contains(u.groups, p.group) {
 				continue
 			}
+			if exactly && p.group == "refund" && done(u.text) && !done(t[i].low) && len(p.words) == 1 {
+				continue
+			}
 			denied := t[i].denied && !p.denies
 			if !u.polar || denied == u.denied {
 				return true
 			}
 		}
 	}
-	return false
+	return len(u.words) > 0 && !slices.ContainsFunc(u.words, func(w unit) bool { return !t.meets(w, exactly) })
 }
+
+func done(w string) bool { return strings.HasSuffix(strings.ToLower(w), "ed") }
 
 // equals compares values: an amount with its currency by both, a bare number
 // with any number or amount of that size, an identifier by its letters.

@@ -198,7 +198,7 @@ var names = map[string]string{
 	"received": Received, "investigating": Investigating, "investigation": Investigating, "investigated": Investigating,
 	"awaiting customer": AwaitingCustomer, "waiting for the customer": AwaitingCustomer, "waiting for customer": AwaitingCustomer,
 	"asked to clarify": AwaitingCustomer, "clarification": AwaitingCustomer, "clarifying question": AwaitingCustomer, "clarify": AwaitingCustomer, "question": AwaitingCustomer,
-	"hold for evidence": HoldForEvidence, "on hold": HoldForEvidence, "held": HoldForEvidence, "hold": HoldForEvidence, "holding": HoldForEvidence,
+	"hold for evidence": HoldForEvidence, "held": HoldForEvidence, "hold": HoldForEvidence, "holding": HoldForEvidence,
 	"awaiting approval": AwaitingApproval, "waiting for approval": AwaitingApproval, "waiting for the approval": AwaitingApproval, "waits for approval": AwaitingApproval,
 	"approval is waiting": AwaitingApproval, "approval waits": AwaitingApproval, "approval waiting": AwaitingApproval, "approval is pending": AwaitingApproval, "approval pending": AwaitingApproval,
 	"pending approval": AwaitingApproval, "approval requested": AwaitingApproval, "approval is requested": AwaitingApproval, "approval is asked": AwaitingApproval, "approval was asked": AwaitingApproval,

@@ -60,7 +60,8 @@ func (p *player) approvable() *track {
 	}
 	for _, t := range p.tracks {
 		rec := t.record()
-		if awaits(rec) && !p.idle && !p.withheld[rec.GetActionSha256()] && !p.tried[rec.GetActionSha256()] {
+		open := p.clock.Now().Before(rec.GetAction().GetExpires().AsTime())
+		if awaits(rec) && open && !p.idle && !p.withheld[rec.GetActionSha256()] && !p.tried[rec.GetActionSha256()] {
 			return t
 		}
 	}
@@ -109,6 +110,8 @@ func (p *player) sign(ctx context.Context, t *track, a casefile.ApproverAction) 
 	}
 	if a.Deed == casefile.Deny {
 		who = who[:1]
+	} else if altered || a.Forged || len(who) < int(s.view.ApproversNeeded) {
+		p.idle = true // the case has said what is signed, and nothing more is
 	}
 	for range a.Times {
 		for _, name := range who {
@@ -135,28 +138,31 @@ func (p *player) shownTo(ctx context.Context, t *track, a casefile.ApproverActio
 
 // alter gives the action a decision is signed for, if it is not the one shown.
 func alter(action *amendsv1.ActionRecord, a casefile.ApproverAction) (*amendsv1.ActionRecord, bool, error) {
-	if !a.Alter && a.AlterAmount == "" {
-		return action, false, nil
-	}
 	out := proto.CloneOf(action)
 	first := out.GetRefunds()[0]
-	if a.AlterTarget {
+	total, err := approval.Total(action)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, text := range a.Amounts {
+		minor, ok := prose.Minor(text, total.GetCurrency(), 1)
+		switch {
+		case !ok:
+			return nil, false, fmt.Errorf("%q is no amount in %s", text, total.GetCurrency())
+		case minor != first.GetAmount().GetMinor() && minor != total.GetMinor():
+			first.Amount.Minor = minor
+			return out, true, nil
+		}
+	}
+	switch {
+	case !a.Alter || len(a.Amounts) > 0:
+		return action, false, nil // what is shown
+	case a.AlterTarget:
 		first.PaymentId += "_x"
 		first.IdempotencyKey += "_x"
-		return out, true, nil
+	default:
+		first.Amount.Minor *= 10
 	}
-	minor := first.GetAmount().GetMinor() * 10
-	if a.AlterAmount != "" {
-		named, ok := prose.Minor(a.AlterAmount, first.GetAmount().GetCurrency(), 1)
-		if !ok {
-			return nil, false, fmt.Errorf("%q is no amount in %s", a.AlterAmount, first.GetAmount().GetCurrency())
-		}
-		minor = named
-	}
-	if total, err := approval.Total(action); err == nil && (minor == first.GetAmount().GetMinor() || minor == total.GetMinor()) {
-		return action, false, nil // what is shown
-	}
-	first.Amount.Minor = minor
 	return out, true, nil
 }
 

@@ -130,11 +130,13 @@ func (p *player) follow(ctx context.Context, i int) error {
 
 func (p *player) happen(ctx context.Context, i int, f casefile.Followup) error {
 	if f.Ledger != nil {
-		if err := p.desk.Provider.Load(ctx, *f.Ledger); err != nil {
+		change := p.complete(*f.Ledger)
+		if err := p.desk.Provider.Load(ctx, change); err != nil {
 			return err
 		}
 		p.changed = p.clock.Now()
-		p.know(*f.Ledger)
+		p.know(change)
+		p.note("the ledger changes")
 	}
 	if f.Message != "" || f.Withdraw {
 		if err := p.write(ctx, i, f); err != nil {
@@ -242,5 +244,5 @@ func (p *player) write(ctx context.Context, i int, f casefile.Followup) error {
 }
 
 func (p *player) note(format string, args ...any) {
-	p.notes = append(p.notes, fmt.Sprintf("%s  %s", p.clock.Now().Format(time.RFC3339), fmt.Sprintf(format, args...)))
+	p.notes = append(p.notes, told{p.clock.Now(), fmt.Sprintf("%-5s ", "") + fmt.Sprintf(format, args...)})
 }

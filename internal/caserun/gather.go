@@ -2,6 +2,7 @@ package caserun
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -32,6 +33,55 @@ func (p *player) know(l sandbox.Ledger) {
 	p.known.Captures = append(slices.Clone(p.known.Captures), l.Captures...)
 	p.known.Refunds = append(slices.Clone(p.known.Refunds), l.Refunds...)
 	p.known.Disputes = append(slices.Clone(p.known.Disputes), l.Disputes...)
+}
+
+// complete fills in what a change of the ledger leaves out about things that
+// are known: whose they are, and of a payment all that stays the same.
+func (p *player) complete(l sandbox.Ledger) sandbox.Ledger {
+	l.Captures, l.Refunds, l.Disputes = slices.Clone(l.Captures), slices.Clone(l.Refunds), slices.Clone(l.Disputes)
+	for i := range l.Captures {
+		c := &l.Captures[i]
+		if old, ok := p.capture(c.PaymentID); ok {
+			c.OrderID, c.Tenant = cmp.Or(c.OrderID, old.OrderID), cmp.Or(c.Tenant, old.Tenant)
+			c.Currency, c.AmountMinor = cmp.Or(c.Currency, old.Currency), cmp.Or(c.AmountMinor, old.AmountMinor)
+			c.Method, c.CapturedAt = cmp.Or(c.Method, old.Method), cmp.Or(c.CapturedAt, old.CapturedAt)
+		}
+		c.Tenant = cmp.Or(c.Tenant, p.tenantOf(c.OrderID, l))
+	}
+	for i := range l.Refunds {
+		r := &l.Refunds[i]
+		if c, ok := p.capture(r.PaymentID); ok {
+			r.OrderID, r.Currency = cmp.Or(r.OrderID, c.OrderID), cmp.Or(r.Currency, c.Currency)
+		}
+		r.Tenant = cmp.Or(r.Tenant, p.tenantOf(r.OrderID, l))
+	}
+	for i := range l.Disputes {
+		d := &l.Disputes[i]
+		if c, ok := p.capture(d.PaymentID); ok {
+			d.OrderID = cmp.Or(d.OrderID, c.OrderID)
+		}
+		d.Tenant = cmp.Or(d.Tenant, p.tenantOf(d.OrderID, l))
+	}
+	return l
+}
+
+// capture gives what is known last of a payment.
+func (p *player) capture(id string) (sandbox.Capture, bool) {
+	for _, c := range slices.Backward(p.known.Captures) {
+		if c.PaymentID == id {
+			return c, true
+		}
+	}
+	return sandbox.Capture{}, false
+}
+
+func (p *player) tenantOf(order string, l sandbox.Ledger) string {
+	for _, o := range slices.Concat(p.known.Orders, l.Orders) {
+		if o.OrderID == order {
+			return o.Tenant
+		}
+	}
+	return ""
 }
 
 // gather reads what is left of the case, as a customer, staff and an auditor
@@ -135,21 +185,32 @@ func (p *player) page(ctx context.Context, t *track) (string, error) {
 // story tells what happened, version by version, with what was done from
 // outside.
 func (p *player) story() []string {
-	var out []string
-	for _, t := range p.tracks {
-		out = append(out, "case "+t.id)
+	lines := slices.Clone(p.notes)
+	for i, t := range p.tracks {
+		name := ""
+		if len(p.tracks) > 1 {
+			name = fmt.Sprintf("%d.", i+1)
+		}
 		for _, e := range t.record().GetTimeline() {
-			out = append(out, fmt.Sprintf("  v%-3d %s  %-18s %-21s %s", e.GetVersion(), e.GetAt().AsTime().Format(time.RFC3339), casework.StateName(e.GetState()), e.GetActor(), e.GetNote()))
+			lines = append(lines, told{e.GetAt().AsTime(), fmt.Sprintf("%-5s %-18s %-21s %s", fmt.Sprintf("%sv%d", name, e.GetVersion()), casework.StateName(e.GetState()), e.GetActor(), e.GetNote())})
 		}
 	}
-	for _, n := range p.notes {
-		out = append(out, "  "+n)
+	slices.SortStableFunc(lines, func(a, b told) int { return a.at.Compare(b.at) })
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = l.at.Format(time.RFC3339) + "  " + l.what
 	}
 	return out
 }
 
+// told is one line of a story.
+type told struct {
+	at   time.Time
+	what string
+}
+
 func (p *player) replies(e casefile.Evidence) []string {
-	var out []string
+	out := []string{}
 	for _, t := range e.Tracks {
 		out = append(out, t.Replies...)
 	}

@@ -73,7 +73,7 @@ type player struct {
 	// awaited are messages the desk has taken and not yet judged.
 	awaited   []string
 	decisions []casefile.Decision
-	notes     []string
+	notes     []told
 	known     sandbox.Ledger
 
 	// withheld names actions that are to expire; idle: nobody approves anything.
@@ -162,8 +162,8 @@ func (p *player) nextDeadline() (time.Time, bool) {
 }
 
 // mustGoOn reports that something is still to come which only time brings:
-// a followup that waits for a state, an action that is left to expire, a change
-// of the ledger that the desk has not looked at.
+// a followup that waits for a state, an action nobody approves any more, a
+// change of the ledger that the desk has not looked at.
 func (p *player) mustGoOn() bool {
 	if slices.Contains(p.done, false) {
 		return true
@@ -172,9 +172,7 @@ func (p *player) mustGoOn() bool {
 		rec := t.record()
 		switch casework.StateName(rec.GetState()) {
 		case casefile.AwaitingApproval:
-			if p.idle || p.withheld[rec.GetActionSha256()] {
-				return true
-			}
+			return true
 		case casefile.HoldForEvidence:
 			if !p.changed.IsZero() && lookedAt(rec).Before(p.changed) {
 				return true
