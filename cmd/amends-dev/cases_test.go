@@ -109,7 +109,7 @@ func TestWindowCasesInOtherZones(t *testing.T) {
 	}
 	t.Parallel()
 	for _, zone := range zones {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWindowCasesInOtherZones$") //nolint:gosec // this test's own binary
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWindowCasesInOtherZones$")
 		cmd.Env = append(os.Environ(), "TZ="+zone, "AMENDS_TEST_ZONE="+zone)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", zone, err, out)
@@ -177,7 +177,7 @@ func TestWrongCasesFail(t *testing.T) {
 // line gives the line of a case in a file.
 func line(t *testing.T, file, id string) string {
 	t.Helper()
-	data, err := os.ReadFile(file) //nolint:gosec // a file of this test
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +221,14 @@ func TestCasesUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"cases"}, {"cases", "/no/such/file"}, {"cases", "testdata"}, {"cases", empty}, {"cases", "testdata/own.jsonl", "--only", "T99"},
-		{"cases", "testdata/own.jsonl", "--jobs", "0"}, {"cases", "testdata/own.jsonl", "--limit", "1ms"}, {"cases", "testdata/own.jsonl", "--fast"},
+		{"cases"},
+		{"cases", "/no/such/file"},
+		{"cases", "testdata"},
+		{"cases", empty},
+		{"cases", "testdata/own.jsonl", "--only", "T99"},
+		{"cases", "testdata/own.jsonl", "--jobs", "0"},
+		{"cases", "testdata/own.jsonl", "--limit", "1ms"},
+		{"cases", "testdata/own.jsonl", "--fast"},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(args, &out, &errs); code != 2 || errs.Len() == 0 {

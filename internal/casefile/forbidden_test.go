@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/evidence"
 	"github.com/amends-dev/amends/internal/money"
 	"github.com/amends-dev/amends/internal/sandbox"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
@@ -100,13 +101,15 @@ func newWorld() *world {
 		row   string
 		state amendsv1.CaseState
 	}{
-		{"opened", amendsv1.CaseState_CASE_STATE_RECEIVED}, {"triaged.supported", amendsv1.CaseState_CASE_STATE_INVESTIGATING},
-		{"merge.hold", amendsv1.CaseState_CASE_STATE_HOLD_FOR_EVIDENCE}, {"reply.verified", amendsv1.CaseState_CASE_STATE_HOLD_FOR_EVIDENCE},
+		{"opened", amendsv1.CaseState_CASE_STATE_RECEIVED},
+		{"triaged.supported", amendsv1.CaseState_CASE_STATE_INVESTIGATING},
+		{"merge.hold", amendsv1.CaseState_CASE_STATE_HOLD_FOR_EVIDENCE},
+		{"reply.verified", amendsv1.CaseState_CASE_STATE_HOLD_FOR_EVIDENCE},
 	} {
 		w.row(r.row, r.state)
 	}
 	rec.Replies = []*amendsv1.SentReply{{Text: saysHold, Version: 4}}
-	rec.Verification = &amendsv1.Verification{Verdict: amendsv1.VerificationVerdict_VERIFICATION_VERDICT_VERIFIED, DraftSha256: sha(saysHold), Calls: []*amendsv1.ToolCall{{CallId: "call-1-v1"}}}
+	rec.Verification = &amendsv1.Verification{Verdict: amendsv1.VerificationVerdict_VERIFICATION_VERDICT_VERIFIED, DraftSha256: evidence.TextSHA256(saysHold), Calls: []*amendsv1.ToolCall{{CallId: "call-1-v1"}}}
 	w.task(&amendsv1.TaskAssign{Contract: &amendsv1.TaskContract{Target: "payment-investigator", Scope: &amendsv1.Scope{OrderId: "8472"}}})
 	w.e.Stored = append(w.e.Stored, Message{Stream: "INTAKE", Subject: "intake.gateway.acme-in.req-1", Header: map[string][]string{"Traceparent": {"00-aa-bb-01"}}})
 	return w

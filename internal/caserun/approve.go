@@ -83,6 +83,7 @@ func (p *player) act(ctx context.Context, a casefile.ApproverAction) error {
 		}
 		p.note("the approver lets the action expire")
 		return nil
+	default: // a decision
 	}
 	i := slices.IndexFunc(p.tracks, func(t *track) bool { return awaits(t.record()) })
 	if k := slices.IndexFunc(p.tracks, func(t *track) bool { return len(t.shown) > 0 }); a.Old || i < 0 {
@@ -126,7 +127,7 @@ func (p *player) sign(ctx context.Context, t *track, a casefile.ApproverAction) 
 // shownTo gives the action a deed is about: the first that was shown, or the
 // one that is shown now. What nobody shows any more is old.
 func (p *player) shownTo(ctx context.Context, t *track, a casefile.ApproverAction) (shown, bool, error) {
-	if awaits(t.record()) && !(a.Old && len(t.shown) > 1) {
+	if awaits(t.record()) && (!a.Old || len(t.shown) < 2) {
 		s, err := p.show(ctx, t)
 		return s, false, err
 	}

@@ -179,7 +179,7 @@ func insist(ctx context.Context, alsoUnknown bool, call func() error) (*deskapi.
 			return nil, nil //nolint:nilnil // neither a problem nor an error
 		case !errors.As(err, &problem):
 			return nil, err
-		case try == maxRetries, problem.RetryAfter == 0 && !(alsoUnknown && problem.Status == http.StatusNotFound):
+		case try == maxRetries, problem.RetryAfter == 0 && (!alsoUnknown || problem.Status != http.StatusNotFound):
 			return problem, nil
 		}
 		select {

@@ -83,7 +83,7 @@ func (p *player) run(ctx context.Context) (e casefile.Evidence, err error) {
 		return e, err
 	}
 	p.transport = t
-	if err = desk.Provider.Load(ctx, p.c.Ledger); err != nil {
+	if err := desk.Provider.Load(ctx, p.c.Ledger); err != nil {
 		return e, err
 	}
 	p.known = p.c.Ledger
@@ -104,7 +104,7 @@ func (p *player) options(dir string) allinone.Options {
 		callers = append(callers, f.Caller)
 	}
 	for _, c := range callers {
-		if c == nil || ident.Tokens("tenant", c.Tenant, "channel", p.c.Channel) != nil {
+		if c == nil || ident.Token(c.Tenant) != nil {
 			continue // nobody has a credential for such a tenant
 		}
 		if g := p.guest(c); !slices.Contains(o.Guests, g) {
@@ -117,7 +117,12 @@ func (p *player) options(dir string) allinone.Options {
 	return o
 }
 
+// guest is the channel a caller writes on; a name that no channel can have is
+// taken for the web.
 func (p *player) guest(c *casefile.Caller) allinone.Guest {
+	if ident.Token(p.c.Channel) != nil {
+		return allinone.Guest{Tenant: c.Tenant, Channel: "web"}
+	}
 	return allinone.Guest{Tenant: c.Tenant, Channel: p.c.Channel}
 }
 
