@@ -30,7 +30,7 @@ type caseResult struct {
 func runCases(t *testing.T, args ...string) (map[string]caseResult, int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(append([]string{"cases", "--json"}, args...), &out, &errs)
+	code := run(append([]string{"cases", "--json", "--limit", "5m"}, args...), &out, &errs)
 	results := map[string]caseResult{}
 	lines := bufio.NewScanner(&out)
 	lines.Buffer(nil, 1<<20)

@@ -84,14 +84,24 @@ func (a *Auditor) Hold(ctx context.Context, consumer string, hold bool) error {
 	return nil
 }
 
+// Timers gives the armed timers by subject, with the desk's time each is due.
+func (a *Auditor) Timers(ctx context.Context) (map[string]time.Time, error) {
+	armed, err := a.schedules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]time.Time, len(armed))
+	for _, s := range armed {
+		out[s.Subject] = s.due
+	}
+	return out, nil
+}
+
 // AdvanceTo moves the desk's time ahead and arms again what the broker has
 // scheduled, as a broker would that lived in that time: what has come due
 // fires at once. Nothing may be under way meanwhile.
 func (a *Auditor) AdvanceTo(ctx context.Context, t time.Time) error {
 	clock := a.desk.opts.Clock
-	if clock == nil {
-		return errors.New("advance: the desk has no clock of its own")
-	}
 	armed, err := a.schedules(ctx)
 	if err != nil {
 		return err
@@ -115,6 +125,9 @@ type schedule struct {
 const scheduleAt = "@at "
 
 func (a *Auditor) schedules(ctx context.Context) ([]schedule, error) {
+	if a.desk.opts.Clock == nil {
+		return nil, errors.New("read the timers: the desk has no clock of its own")
+	}
 	s, err := a.js.Stream(ctx, roles.StreamTimers)
 	if err != nil {
 		return nil, fmt.Errorf("read the timers: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/policy"
@@ -97,6 +98,10 @@ func (d *Desk) startPart(ctx, begin context.Context, p part) error {
 	return nil
 }
 
+// sweepOwnTime is how often a desk in a time of its own looks for overdue cases:
+// a leap can make many of them so at once.
+const sweepOwnTime = 2 * time.Second
+
 func (d *Desk) busDeps(log *slog.Logger, tel *telemetry.Telemetry) bus.Deps {
 	deps := bus.Deps{Log: log, Meter: tel.Meter(), Now: d.opts.now()}
 	if d.opts.Clock != nil { // a nil *Clock is no nil bus.Clock
@@ -130,6 +135,9 @@ func (d *Desk) configure(corpus string) configs {
 	c.executor.Payments.URL, c.executor.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-refund-write")
 	c.executor.ApproverRegistry = f.registry()
 	c.orchestrator.Payments.URL, c.orchestrator.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-verify-owner")
+	if d.opts.Clock != nil {
+		c.orchestrator.SweepEvery = sweepOwnTime
+	}
 	c.orchestrator.ApproverRegistry, c.orchestrator.PolicyCorpus = f.registry(), corpus
 	c.console.Listen = orFree(d.opts.ConsoleListen)
 	c.console.Staff = []console.Staff{{ID: StaffMember, TokenSHA256: f.hash("staff-sam"), Tenants: f.tenants}}

@@ -18,6 +18,7 @@ func TestADeskMayLiveInItsOwnTime(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 12, 10, 14, 0, 0, time.UTC)
 	clock := deskclock.New(start, time.Now)
+	clock.Run()
 	b := bustest.Desk(t, bustest.Options{Clock: clock})
 	c := b.Connect(roles.Orchestrator)
 	due := consumeDue(t, c)

@@ -20,6 +20,7 @@ import (
 	"github.com/amends-dev/amends/internal/money"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/sandbox"
+	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -93,9 +94,12 @@ func (p *player) play(ctx context.Context) error {
 	if err := p.updateHold(ctx); err != nil {
 		return err
 	}
+	// The message is received at the case's now, however long the desk took to
+	// start: the clock runs from then on.
 	if err := p.post(ctx); err != nil {
 		return err
 	}
+	p.clock.Run()
 	if p.refused != nil {
 		if i := slices.Index(p.done, false); i >= 0 {
 			return fmt.Errorf("followup %d (%s) has nothing to follow: the gateway refused the message", i+1, p.c.Followups[i].When)
@@ -148,7 +152,39 @@ func (p *player) leapTo(ctx context.Context, at time.Time) error {
 	if d, ok := p.nextDeadline(); ok && d.Before(at) {
 		at = d
 	}
+	if err := p.armed(ctx); err != nil {
+		return p.stuck(ctx, err)
+	}
 	return p.auditor.AdvanceTo(ctx, at)
+}
+
+// armLooks bounds how long a timer is waited for; without one the sweep finds
+// the case.
+const armLooks = 200
+
+// armed waits until the timer of every case that has a deadline is stored: it
+// follows the commit, and must not be on its way while time leaps.
+func (p *player) armed(ctx context.Context) error {
+	for range armLooks {
+		timers, err := p.auditor.Timers(ctx)
+		if err != nil {
+			return err
+		}
+		missing := slices.ContainsFunc(p.tracks, func(t *track) bool {
+			_, waits := casework.Next(t.record())
+			_, armed := timers[subject.Timer(t.record().GetTenant(), t.id)]
+			return waits && !armed
+		})
+		if !missing {
+			return nil
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 func (p *player) nextDeadline() (time.Time, bool) {

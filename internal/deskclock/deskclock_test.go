@@ -43,7 +43,15 @@ func TestClock(t *testing.T) {
 			t.Errorf("%s is %s, want %s", what, got.Format(time.RFC3339Nano), want.Format(time.RFC3339Nano))
 		}
 	}
+	h.pass(-time.Hour)
+	same("before the beginning", c.Now(), start)
+	h.pass(time.Hour + 5*time.Second)
+	same("still", c.Now(), start)
+	same("a wake-up asked for meanwhile", c.ToBroker(start.Add(time.Minute)), machine.Add(time.Minute))
+	c.Run()
+	c.Run()
 	same("the beginning", c.Now(), start)
+	machine := machine.Add(5 * time.Second)
 	h.pass(time.Second)
 	same("a second later", c.Now(), start.Add(time.Second))
 	same("a wake-up", c.ToBroker(start.Add(30*time.Minute)), machine.Add(30*time.Minute))
@@ -72,6 +80,9 @@ func TestClockProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &hand{at: machine}
 		c := deskclock.New(start, h.now)
+		if rapid.Bool().Draw(t, "run") {
+			c.Run()
+		}
 		type stamp struct{ wall, desk time.Time }
 		var stamps []stamp
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -99,6 +110,7 @@ func TestClockProperties(t *testing.T) {
 func TestClockIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	c := deskclock.New(start, time.Now)
+	c.Run()
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

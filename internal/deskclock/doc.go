@@ -1,5 +1,6 @@
-// Package deskclock gives a desk a time of its own: it starts at a moment
-// somebody names, runs as fast as the machine's clock, and can be moved ahead.
+// Package deskclock gives a desk a time of its own: it stands at a moment
+// somebody names until it is let run, then runs as fast as the machine's clock,
+// and can be moved ahead.
 // The case file runner uses it, so that a case lives at its own date and
 // "31 minutes later" takes no time.
 //
