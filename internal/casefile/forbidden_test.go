@@ -397,6 +397,18 @@ func TestJudgeOfLinkedCases(t *testing.T) {
 	if !j.Passed() || j.Outcome != "REFUND_AFTER_APPROVAL + HUMAN_HANDOFF" {
 		t.Errorf("%+v", j)
 	}
+	// A matter that went on after its end may be expected, or left out.
+	other.ContinuesCaseId = "req-1"
+	for outcome, state := range map[string]string{"REFUND_AFTER_APPROVAL": VerifiedClosed, "REFUND_AFTER_APPROVAL + HUMAN_HANDOFF": HumanHandoff} {
+		w.c.Expected = Expected{Outcome: outcome, FinalState: state}
+		if j := Judge(w.c, w.e); !j.Passed() || (len(j.Notes) == 2) == strings.Contains(outcome, "+") {
+			t.Errorf("%s: %+v", outcome, j)
+		}
+	}
+	w.c.Expected = Expected{Outcome: "HUMAN_HANDOFF", FinalState: HumanHandoff}
+	if Judge(w.c, w.e).Passed() {
+		t.Error("the first message's case is left out")
+	}
 	if text, err := json.Marshal(j); err != nil || strings.Contains(string(text), "null") {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -64,6 +64,10 @@ func Judge(c *Case, e Evidence) Judgement {
 		NotJudged: []string{}, Notes: append([]string{}, c.Notes...), Differences: []Difference{}, Refunds: []string{},
 	}
 	want := c.Expected
+	if as := e.expected(want); len(as.Tracks) < len(e.Tracks) {
+		j.Notes = append(j.Notes, fmt.Sprintf("the request goes on in linked cases: %s, %s; what is expected is what the first message came to", j.Outcome, j.FinalState))
+		j.Outcome, j.FinalState = outcome(as), finalState(as)
+	}
 	if want.Outcome != "" && !sameOutcome(want.Outcome, j.Outcome) {
 		j.differ("outcome", want.Outcome, j.Outcome, why(e))
 	}
@@ -86,6 +90,21 @@ func Judge(c *Case, e Evidence) Judgement {
 		}
 	}
 	return j
+}
+
+// expected gives the evidence an expectation is about: all of it, or, when that
+// is not what is expected, without the cases in which a matter went on after
+// its end. A case file may speak of either.
+func (e Evidence) expected(want Expected) Evidence {
+	first := e
+	first.Tracks = slices.DeleteFunc(slices.Clone(e.Tracks), func(t Track) bool { return t.record().GetContinuesCaseId() != "" })
+	fits := func(e Evidence) bool {
+		return (want.Outcome == "" || sameOutcome(want.Outcome, outcome(e))) && (want.FinalState == "" || want.FinalState == finalState(e))
+	}
+	if !fits(e) && fits(first) {
+		return first
+	}
+	return e
 }
 
 // outcome names what the request came to; two cases that ended differently
