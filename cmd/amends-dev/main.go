@@ -24,6 +24,7 @@ type cli struct {
 	Demo    demoCmd    `cmd:"" help:"Run the founding request req-8472 on a real desk, both endings, and check them."`
 	Up      upCmd      `cmd:"" help:"Keep a desk running and print how to use it."`
 	Bench   benchCmd   `cmd:"" help:"Measure cases a second, each with a signed approval, and check that refunds equal cases."`
+	Cases   casesCmd   `cmd:"" help:"Run message cases against the whole desk and compare what came of them with what they expect."`
 	Sandbox sandboxCmd `cmd:"" help:"Run the payments sandbox alone."`
 
 	completion.Commands
@@ -76,11 +77,18 @@ func run(args []string, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	if err := parsed.Run(&console{out: out, log: logHandler(c.LogLevel)}); err != nil {
-		fmt.Fprintln(errs, "amends-dev:", err)
-		return 1
+	err = parsed.Run(&console{out: out, log: logHandler(c.LogLevel)})
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errFailed):
+		return 1 // said, with the count last
 	}
-	return 0
+	fmt.Fprintln(errs, "amends-dev:", err)
+	if errors.Is(err, errUsage) {
+		return 2
+	}
+	return 1
 }
 
 func logHandler(level string) slog.Handler {

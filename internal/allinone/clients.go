@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/amends-dev/amends/internal/approval"
+	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/deskclient"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -32,15 +33,8 @@ func Approve(ctx context.Context, staff *deskclient.Console, key approval.Key255
 	if err != nil {
 		return "", fmt.Errorf("look at the action of %s: %w", caseID, err)
 	}
-	sum, err := approval.ActionSHA256(action) // computed here; the console's own is for reading
+	d, err := Decision(key, shown, action, amendsv1.Verdict_VERDICT_APPROVE, time.Now())
 	if err != nil {
-		return "", err
-	}
-	d := &amendsv1.SignedDecision{
-		ApprovalId: approval.IDOf(caseID, shown.ApprovalsRecorded+1, int(shown.ApproversNeeded), key.ApproverID), Verdict: amendsv1.Verdict_VERDICT_APPROVE, Tenant: action.GetTenant(), CaseId: action.GetCaseId(),
-		ActionSha256: sum, SignedAt: timestamppb.New(time.Now()), Expires: action.GetExpires(),
-	}
-	if err := approval.Sign(key, d); err != nil {
 		return "", err
 	}
 	done, err := staff.Decide(ctx, d)
@@ -48,4 +42,18 @@ func Approve(ctx context.Context, staff *deskclient.Console, key approval.Key255
 		return "", fmt.Errorf("hand in the approval of %s: %w", caseID, err)
 	}
 	return done.ApprovalID, nil
+}
+
+// Decision signs a verdict about exactly the action an approver was shown.
+func Decision(key approval.Key25519, shown deskapi.Action, action *amendsv1.ActionRecord, verdict amendsv1.Verdict, at time.Time) (*amendsv1.SignedDecision, error) {
+	sum, err := approval.ActionSHA256(action) // computed here; the console's own is for reading
+	if err != nil {
+		return nil, err
+	}
+	d := &amendsv1.SignedDecision{
+		ApprovalId: approval.IDOf(action.GetCaseId(), shown.ApprovalsRecorded+1, int(shown.ApproversNeeded), key.ApproverID), Verdict: verdict,
+		Tenant: action.GetTenant(), CaseId: action.GetCaseId(),
+		ActionSha256: sum, SignedAt: timestamppb.New(at), Expires: action.GetExpires(),
+	}
+	return d, approval.Sign(key, d)
 }

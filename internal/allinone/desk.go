@@ -13,8 +13,10 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/broker"
 	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/deskclock"
 	"github.com/amends-dev/amends/internal/flock"
 	"github.com/amends-dev/amends/internal/provision"
 	"github.com/amends-dev/amends/internal/roles"
@@ -54,6 +56,26 @@ type Options struct {
 	Webhook string
 	// Log gets the services' logs; nil discards them.
 	Log slog.Handler
+	// Clock, if set, is the desk's own time: the broker's timestamps and
+	// schedules pass through it, and every service and the provider read it.
+	Clock *deskclock.Clock
+	// Guests are channels besides the trial world's. Staff and approvers are
+	// entitled for their tenants too.
+	Guests []Guest
+	// ApproverLimits are what each trial approver may approve; nil takes the
+	// trial world's.
+	ApproverLimits []approval.Limit
+}
+
+// Guest is a server-to-server channel that names its customers.
+type Guest struct{ Tenant, Channel string }
+
+// now is the clock of everything in the desk.
+func (o Options) now() func() time.Time {
+	if o.Clock == nil {
+		return time.Now
+	}
+	return o.Clock.Now
 }
 
 // Desk is a running desk.
@@ -99,7 +121,7 @@ func Start(ctx context.Context, o Options) (_ *Desk, err error) {
 		// A second broker on the same store would destroy it.
 		return nil, fmt.Errorf("desk directory: %w", err)
 	}
-	if d.files, err = openFiles(o.Dir); err != nil {
+	if d.files, err = openFiles(o); err != nil {
 		return nil, err
 	}
 	d.Trial = d.files.trial
@@ -114,7 +136,7 @@ func Start(ctx context.Context, o Options) (_ *Desk, err error) {
 	// The provider outlives the services: calls in flight at the end are answered.
 	d.sandbox, err = sandbox.Start(context.WithoutCancel(ctx), sandbox.Config{
 		Listen: o.SandboxListen, File: filepath.Join(o.Dir, "sandbox", "journal.jsonl"), Keys: d.files.sandboxKeys(),
-		Now: time.Now, Log: d.log.With(slog.String("service", "sandbox")),
+		Now: o.now(), Log: d.log.With(slog.String("service", "sandbox")),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox: %w", err)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/amends-dev/amends/internal/approval"
@@ -36,6 +38,8 @@ type Trial struct {
 	// WebhookSecret verifies the webhooks of Channel, ProviderSecret those of
 	// the provider.
 	WebhookSecret, ProviderSecret string
+	// GuestTokens post for the customers they name, one for each guest.
+	GuestTokens map[Guest]string
 	// Keys are the signing keys of approvers and custodian, KeyFiles where they
 	// lie.
 	Keys     map[string]approval.Key25519
@@ -47,6 +51,9 @@ type files struct {
 	dir   string
 	made  map[string]string
 	trial Trial
+	// tenants are those staff and approvers are entitled for.
+	tenants []string
+	limits  []approval.Limit
 }
 
 // secretNames are the random tokens a desk has.
@@ -58,24 +65,43 @@ var secretNames = []string{
 // webhookSecretNames are the keys that webhooks are signed with.
 var webhookSecretNames = []string{"webhook-web", "webhook-payments"}
 
-func openFiles(dir string) (*files, error) {
-	f := &files{dir: dir, made: map[string]string{}, trial: Trial{Keys: map[string]approval.Key25519{}, KeyFiles: map[string]string{}}}
+// trialLimits are what a trial approver may approve at once.
+var trialLimits = []approval.Limit{{Currency: "INR", Minor: 100_000_000}, {Currency: "JPY", Minor: 1_000_000}}
+
+func openFiles(o Options) (*files, error) {
+	dir := o.Dir
+	f := &files{
+		dir: dir, made: map[string]string{}, tenants: []string{Tenant}, limits: o.ApproverLimits,
+		trial: Trial{Keys: map[string]approval.Key25519{}, KeyFiles: map[string]string{}, GuestTokens: map[Guest]string{}},
+	}
+	if f.limits == nil {
+		f.limits = trialLimits
+	}
 	for _, sub := range []string{"broker", "seeds", "secrets", "approvers", "sandbox"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("desk directory: %w", err)
 		}
 	}
-	token := func() ([]byte, error) { return []byte("trial-" + rand.Text()), nil }
 	key := func() ([]byte, error) {
 		raw := make([]byte, 32)
 		_, _ = rand.Read(raw) // never fails
 		return []byte(webhook.FormatSecret(raw)), nil
 	}
-	if err := errors.Join(f.make(secretNames, token), f.make(webhookSecretNames, key)); err != nil {
+	if err := errors.Join(f.make(secretNames, trialToken), f.make(webhookSecretNames, key)); err != nil {
 		return nil, err
 	}
 	f.trial.WebhookSecret, f.trial.ProviderSecret = f.secret("webhook-web"), f.secret("webhook-payments")
 	f.trial.ChannelToken, f.trial.AnyToken, f.trial.StaffToken = f.secret("channel-web"), f.secret("channel-any"), f.secret("staff-sam")
+	for i, g := range o.Guests {
+		token, err := keep(f.secretFile("channel-guest-"+strconv.Itoa(i)), trialToken)
+		if err != nil {
+			return nil, fmt.Errorf("secret of guest %s: %w", g.Channel, err)
+		}
+		f.trial.GuestTokens[g] = string(token)
+		if !slices.Contains(f.tenants, g.Tenant) {
+			f.tenants = append(f.tenants, g.Tenant)
+		}
+	}
 	if err := f.approvers(); err != nil {
 		return nil, err
 	}
@@ -93,6 +119,7 @@ func (f *files) make(names []string, create func() ([]byte, error)) error {
 	}
 	return nil
 }
+func trialToken() ([]byte, error) { return []byte("trial-" + rand.Text()), nil }
 
 // approvers makes the keys of the trial's approvers and custodian and the
 // registry that lists them.
@@ -120,9 +147,8 @@ func (f *files) approvers() error {
 			role = approval.RoleCustodian
 		}
 		people = append(people, approval.Approver{
-			ID: who, Roles: []string{role}, Tenants: []string{Tenant},
-			Limits: []approval.Limit{{Currency: "INR", Minor: 100_000_000}, {Currency: "JPY", Minor: 1_000_000}},
-			Keys:   []approval.PublicKey{k.PublicEntry(time.Unix(0, 0))},
+			ID: who, Roles: []string{role}, Tenants: f.tenants, Limits: f.limits,
+			Keys: []approval.PublicKey{k.PublicEntry(time.Unix(0, 0))},
 		})
 	}
 	_, err := keep(f.registry(), func() ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/policy"
@@ -79,7 +80,7 @@ func (d *Desk) startPart(ctx, begin context.Context, p part) error {
 	}
 	log := d.log.With(slog.String("service", string(p.service)))
 	conn, err := bus.Connect(begin, bus.Config{URL: d.broker.URL(), Service: p.service, Seed: d.broker.Seed(p.service), Manifest: roles.Desk(), InProcess: d.broker},
-		bus.Deps{Log: log, Meter: tel.Meter()})
+		d.busDeps(log, tel))
 	if err != nil {
 		return err
 	}
@@ -95,6 +96,18 @@ func (d *Desk) startPart(ctx, begin context.Context, p part) error {
 		}
 	})
 	return nil
+}
+
+// sweepOwnTime is how often a desk in a time of its own looks for overdue cases:
+// a leap can make many of them so at once.
+const sweepOwnTime = 2 * time.Second
+
+func (d *Desk) busDeps(log *slog.Logger, tel *telemetry.Telemetry) bus.Deps {
+	deps := bus.Deps{Log: log, Meter: tel.Meter(), Now: d.opts.now()}
+	if d.opts.Clock != nil { // a nil *Clock is no nil bus.Clock
+		deps.Clock = d.opts.Clock
+	}
+	return deps
 }
 
 var errEnded = errors.New("a service does not end by itself")
@@ -122,9 +135,12 @@ func (d *Desk) configure(corpus string) configs {
 	c.executor.Payments.URL, c.executor.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-refund-write")
 	c.executor.ApproverRegistry = f.registry()
 	c.orchestrator.Payments.URL, c.orchestrator.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-verify-owner")
+	if d.opts.Clock != nil {
+		c.orchestrator.SweepEvery = sweepOwnTime
+	}
 	c.orchestrator.ApproverRegistry, c.orchestrator.PolicyCorpus = f.registry(), corpus
 	c.console.Listen = orFree(d.opts.ConsoleListen)
-	c.console.Staff = []console.Staff{{ID: StaffMember, TokenSHA256: f.hash("staff-sam"), Tenants: []string{Tenant}}}
+	c.console.Staff = []console.Staff{{ID: StaffMember, TokenSHA256: f.hash("staff-sam"), Tenants: f.tenants}}
 	c.gateway.Listen = orFree(d.opts.GatewayListen)
 	c.gateway.Redis.Addr = d.redis.Addr()
 	if d.opts.Unlimited {
@@ -136,9 +152,14 @@ func (d *Desk) configure(corpus string) configs {
 		{Name: Channel, Tenant: Tenant, KeySHA256: f.hash("channel-web"), Customer: Customer, MayNameCaseIDs: true},
 		{Name: "partner", Tenant: Tenant, KeySHA256: f.hash("channel-any"), MayNameCustomer: true},
 	}, d.opts.Channels...)
-	c.gateway.Provider = gateway.Provider{SecretFiles: []string{f.secretFile("webhook-payments")}, Tenants: []string{Tenant}}
+	c.gateway.Provider = gateway.Provider{SecretFiles: []string{f.secretFile("webhook-payments")}, Tenants: f.tenants}
 	if d.opts.Webhook != "" {
 		c.gateway.Channels[0].Webhook = gateway.Webhook{URL: d.opts.Webhook, SecretFiles: []string{f.secretFile("webhook-web")}, AllowPrivate: true}
+	}
+	for _, g := range d.opts.Guests {
+		c.gateway.Channels = append(c.gateway.Channels, gateway.Channel{
+			Name: g.Channel, Tenant: g.Tenant, KeySHA256: sha(f.trial.GuestTokens[g]), MayNameCustomer: true,
+		})
 	}
 	return c
 }
@@ -146,32 +167,33 @@ func (d *Desk) configure(corpus string) configs {
 // parts lists the services. The workers first: an order of convenience, not of
 // need.
 func (d *Desk) parts(c configs, gatewayAt, consoleAt chan<- string) []part {
+	now := d.opts.now()
 	parts := []part{
 		{roles.PaymentInvestigator, func(ctx context.Context, m member) error {
-			return investigator.Run(ctx, c.investigator, investigator.Deps{Bus: m.conn, Log: m.log})
+			return investigator.Run(ctx, c.investigator, investigator.Deps{Bus: m.conn, Log: m.log, Now: now})
 		}},
 		{roles.PolicySpecialist, func(ctx context.Context, m member) error {
-			return policydesk.Run(ctx, c.policydesk, policydesk.Deps{Bus: m.conn, Log: m.log})
+			return policydesk.Run(ctx, c.policydesk, policydesk.Deps{Bus: m.conn, Log: m.log, Now: now})
 		}},
 		{roles.Composer, func(ctx context.Context, m member) error {
-			return composer.Run(ctx, c.composer, composer.Deps{Bus: m.conn, Log: m.log})
+			return composer.Run(ctx, c.composer, composer.Deps{Bus: m.conn, Log: m.log, Now: now})
 		}},
 		{roles.Verifier, func(ctx context.Context, m member) error {
-			return verifier.Run(ctx, c.verifier, verifier.Deps{Bus: m.conn, Log: m.log})
+			return verifier.Run(ctx, c.verifier, verifier.Deps{Bus: m.conn, Log: m.log, Now: now})
 		}},
 		{roles.RefundExecutor, func(ctx context.Context, m member) error {
-			return executor.Run(ctx, c.executor, executor.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter()})
+			return executor.Run(ctx, c.executor, executor.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Now: now})
 		}},
 		{roles.Console, func(ctx context.Context, m member) error {
-			return console.Run(ctx, c.console, console.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Ready: tell(consoleAt)})
+			return console.Run(ctx, c.console, console.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Now: now, Ready: tell(consoleAt)})
 		}},
 		{roles.Gateway, func(ctx context.Context, m member) error {
-			return gateway.Run(ctx, c.gateway, gateway.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Tracer: m.tel.Tracer(), Ready: tell(gatewayAt)})
+			return gateway.Run(ctx, c.gateway, gateway.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Tracer: m.tel.Tracer(), Now: now, Ready: tell(gatewayAt)})
 		}},
 	}
 	for range d.opts.Orchestrators {
 		parts = append(parts, part{roles.Orchestrator, func(ctx context.Context, m member) error {
-			return orchestrator.Run(ctx, c.orchestrator, orchestrator.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter()})
+			return orchestrator.Run(ctx, c.orchestrator, orchestrator.Deps{Bus: m.conn, Log: m.log, Meter: m.tel.Meter(), Now: now})
 		}})
 	}
 	return parts

@@ -154,7 +154,7 @@ var linkRules = []linkRule{
 		name:   "only the executor and the embedded desk link the refund client",
 		linked: func(path string) bool { return path == refundClient },
 		allowed: func(p pkg) bool {
-			return p.in("services/refund-executor", "internal/allinone", "cmd/amends-dev", "e2e")
+			return p.in("services/refund-executor", "internal/allinone", "internal/caserun", "cmd/amends-dev", "e2e")
 		},
 		because: "one service moves money; what cannot call the provider cannot be talked into it",
 	},

@@ -42,12 +42,28 @@ type Config struct {
 	InProcess interface{ InProcessConn() (net.Conn, error) }
 }
 
-// Deps are the bus's collaborators; Meter and Now may be left out.
+// Deps are the bus's collaborators; all but Log may be left out.
 type Deps struct {
 	Log   *slog.Logger
 	Meter metric.Meter
 	Now   func() time.Time
+	// Clock, if set, is the desk's own time: every timestamp of the broker is
+	// read through it, and every moment the broker is given is written through
+	// it.
+	Clock Clock
 }
+
+// Clock translates between the broker's time and the desk's.
+type Clock interface {
+	FromBroker(t time.Time) time.Time
+	ToBroker(t time.Time) time.Time
+}
+
+// brokerTime is the clock of a desk that lives in the broker's time.
+type brokerTime struct{}
+
+func (brokerTime) FromBroker(t time.Time) time.Time { return t }
+func (brokerTime) ToBroker(t time.Time) time.Time   { return t }
 
 // Conn is one service's connection. It is safe for concurrent use.
 type Conn struct {
@@ -55,6 +71,7 @@ type Conn struct {
 	role    roles.Role
 	log     *slog.Logger
 	now     func() time.Time
+	clock   Clock
 	metrics *metrics
 	nc      *nats.Conn
 	link    *link
@@ -88,12 +105,15 @@ func Connect(ctx context.Context, cfg Config, deps Deps) (*Conn, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
+	if deps.Clock == nil {
+		deps.Clock = brokerTime{}
+	}
 	m, err := newMetrics(deps.Meter)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c := &Conn{
-		cfg: cfg, role: role, log: deps.Log, now: deps.Now, metrics: m,
+		cfg: cfg, role: role, log: deps.Log, now: deps.Now, clock: deps.Clock, metrics: m,
 		grants: grantsOf(cfg.Manifest, role, cfg.APIPrefix),
 	}
 	c.link = newLink(c)

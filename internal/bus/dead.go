@@ -49,14 +49,14 @@ func (d *delivery) letter(service roles.Service, reason string, cause error) *am
 		Service:    string(service),
 		Reason:     reason,
 		Deliveries: d.meta.NumDelivered,
-		FirstAt:    timestamppb.New(d.meta.Timestamp),
+		FirstAt:    timestamppb.New(d.at),
 		Original: &amendsv1.OriginalMessage{
 			Subject:  d.msg.Subject,
 			Headers:  headers(d.msg.Header),
 			Data:     data,
 			Stream:   d.meta.Stream,
 			Sequence: d.meta.Sequence.Stream,
-			StoredAt: timestamppb.New(d.meta.Timestamp),
+			StoredAt: timestamppb.New(d.at),
 			Sha256:   hex.EncodeToString(sum[:]),
 		},
 	}

@@ -28,6 +28,8 @@ var (
 type delivery struct {
 	msg  *nats.Msg
 	meta *nats.MsgMetadata
+	// at is when the message was stored, in the desk's time.
+	at   time.Time
 	last bool
 	// opened is the message once its envelope has been opened.
 	opened *Message
@@ -44,7 +46,7 @@ func (d *delivery) claim() bool { return d.claimed.CompareAndSwap(false, true) }
 
 func (d *delivery) stored() Stored {
 	return Stored{
-		Subject: d.msg.Subject, Seq: d.meta.Sequence.Stream, Time: d.meta.Timestamp,
+		Subject: d.msg.Subject, Seq: d.meta.Sequence.Stream, Time: d.at,
 		Header: d.msg.Header, Data: d.msg.Data,
 	}
 }

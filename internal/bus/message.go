@@ -12,7 +12,8 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// Stored is a message as a stream holds it. Time is the broker's clock.
+// Stored is a message as a stream holds it. Time is the broker's clock, as the
+// desk reads it.
 type Stored struct {
 	Subject string
 	Seq     uint64

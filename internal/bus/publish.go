@@ -26,7 +26,11 @@ const (
 )
 
 // PublishOption adds a condition or a schedule to one publish.
-type PublishOption struct{ name, value, name2, value2 string }
+type PublishOption struct {
+	name, value, name2, value2 string
+	// at, if set, is the value of a schedule, in the desk's time.
+	at time.Time
+}
 
 // ExpectLast makes the publish a compare-and-set: it is stored only if seq is
 // the sequence of the subject's last message, 0 if it must have none.
@@ -39,10 +43,7 @@ func ExpectLast(seq uint64) PublishOption {
 // after t. It may come up to a quarter of a second late and never early. A new
 // schedule on the same subject replaces the old one.
 func ScheduleAt(t time.Time, target string) PublishOption {
-	return PublishOption{
-		name: headerSchedule, value: "@at " + t.UTC().Format(time.RFC3339Nano),
-		name2: headerScheduleTarget, value2: target,
-	}
+	return PublishOption{name: headerSchedule, at: t, name2: headerScheduleTarget, value2: target}
 }
 
 // Publish stores data, which is ready for the wire, on subj and returns its
@@ -58,18 +59,21 @@ func (c *Conn) Publish(ctx context.Context, subj string, data []byte, opts ...Pu
 }
 
 func (c *Conn) publish(ctx context.Context, subj string, data []byte, opts []PublishOption) (uint64, error) {
-	m, err := c.request(ctx, subj, header(ctx, opts), data, false)
+	m, err := c.request(ctx, subj, c.header(ctx, opts), data, false)
 	if err != nil {
 		return 0, err
 	}
 	return acknowledged(m.Data)
 }
 
-func header(ctx context.Context, opts []PublishOption) nats.Header {
+func (c *Conn) header(ctx context.Context, opts []PublishOption) nats.Header {
 	hdr := inject(ctx)
 	for _, o := range opts {
 		if hdr == nil {
 			hdr = nats.Header{}
+		}
+		if !o.at.IsZero() {
+			o.value = "@at " + c.clock.ToBroker(o.at).UTC().Format(time.RFC3339Nano)
 		}
 		hdr[o.name] = []string{o.value}
 		if o.name2 != "" {

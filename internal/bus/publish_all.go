@@ -39,7 +39,7 @@ func (c *Conn) PublishAll(ctx context.Context, pubs ...Publication) []Published 
 	sent := make([]flight, len(pubs))
 	for i, p := range pubs {
 		id, reply, w := c.replies.expect(p.Subject, c.nc.Stats().Reconnects)
-		if err := c.nc.PublishMsg(&nats.Msg{Subject: p.Subject, Reply: reply, Header: header(ctx, p.Options), Data: p.Data}); err != nil {
+		if err := c.nc.PublishMsg(&nats.Msg{Subject: p.Subject, Reply: reply, Header: c.header(ctx, p.Options), Data: p.Data}); err != nil {
 			c.replies.forget(id) // not sent: it is tried by itself below
 			continue
 		}

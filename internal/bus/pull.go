@@ -165,7 +165,7 @@ func (l *puller) arrived(m *nats.Msg) {
 		return
 	}
 	now := time.Now()
-	d := &delivery{msg: m, meta: meta, last: int(meta.NumDelivered) >= l.p.spec.MaxDeliveries(), extended: now}
+	d := &delivery{msg: m, meta: meta, at: l.p.conn.clock.FromBroker(meta.Timestamp), last: int(meta.NumDelivered) >= l.p.spec.MaxDeliveries(), extended: now}
 	l.p.flight.add(d)
 	l.mu.Lock()
 	l.asked = max(l.asked-1, 0)

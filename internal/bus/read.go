@@ -48,7 +48,7 @@ func (c *Conn) get(ctx context.Context, stream, subj string, req any) (Stored, e
 		return Stored{}, fmt.Errorf("read %s of %s: empty answer: %w", subj, stream, ErrUncertain)
 	}
 	m := resp.Message
-	out := Stored{Subject: m.Subject, Seq: m.Seq, Time: m.Time, Data: m.Data}
+	out := Stored{Subject: m.Subject, Seq: m.Seq, Time: c.clock.FromBroker(m.Time), Data: m.Data}
 	if len(m.Header) > 0 {
 		h, err := nats.DecodeHeadersMsg(m.Header)
 		if err != nil {
@@ -80,7 +80,7 @@ func (c *Conn) LastDirect(ctx context.Context, stream, subj string) (Stored, err
 	if err != nil {
 		return Stored{}, fmt.Errorf("read %s of %s: time: %w", subj, stream, err)
 	}
-	return Stored{Subject: m.Header.Get(headerSubject), Seq: seq, Time: at, Header: m.Header, Data: m.Data}, nil
+	return Stored{Subject: m.Header.Get(headerSubject), Seq: seq, Time: c.clock.FromBroker(at), Header: m.Header, Data: m.Data}, nil
 }
 
 // ResetConsumer rewinds a consumer of this service that the manifest makes

@@ -194,6 +194,7 @@ var glued = map[string]bool{
 	"x": true, "rs": true, "inr": true, "usd": true, "eur": true, "gbp": true, "jpy": true, "yen": true, "rupees": true, "rupee": true,
 	"st": true, "nd": true, "rd": true, "th": true, "am": true, "pm": true, "hrs": true, "hr": true, "h": true, "days": true, "day": true, "d": true,
 	"k": true, "lakh": true, "lakhs": true, "crore": true, "times": true,
+	"order": true,
 }
 
 // split finds where a number and a glued unit part, or 0.

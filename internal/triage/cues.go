@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/prose"
@@ -14,6 +15,8 @@ func (w *words) duplicate() bool {
 			if w.near(i, 8, charge|sum) || w.amountNear(i, 8) || (w.named || w.any(charge)) && !w.contacted(i) {
 				return true
 			}
+		case w.low(i) == "x" && w.is(i-1, several) && w.priced(i+1), w.multiple(i):
+			return true
 		case w.manyTimes(i):
 			if w.near(i, 12, charge|sum) && !w.contacted(i) || w.amountNear(i, 3) {
 				return true
@@ -39,6 +42,38 @@ func (w *words) manyTimes(i int) bool {
 		return w.low(i-1) == "than" && w.low(i-2) == "more"
 	}
 	return false
+}
+
+// priced reports that token i is a number as large as a price.
+func (w *words) priced(i int) bool {
+	return i < len(w.Tokens) && (w.Tokens[i].Kind == prose.Amount || w.Tokens[i].Kind == prose.Number && w.Tokens[i].Digits >= minDigits)
+}
+
+// multiple reports "4,000 was taken instead of 2,000": a whole multiple of what
+// was owed.
+func (w *words) multiple(i int) bool {
+	if w.low(i) != "instead" || w.low(i+1) != "of" || !w.any(charge|fault) {
+		return false
+	}
+	taken, owed := w.value(i, -1, 8), w.value(i+1, 1, 4)
+	return owed > 0 && taken > owed && taken%owed == 0 && taken/owed <= 4
+}
+
+// value gives the nearest price within n tokens before or behind i, in minor
+// units where it has a currency, in whole ones where not, or 0.
+func (w *words) value(i, step, n int) int64 {
+	for j := i + step; j >= 0 && j < len(w.Tokens) && n > 0 && w.Tokens[j].Kind != prose.Break; j, n = j+step, n-1 {
+		t := w.Tokens[j]
+		if t.Money != nil {
+			return t.Money.GetMinor()
+		}
+		if w.priced(j) {
+			if v, err := strconv.ParseInt(strings.ReplaceAll(t.Raw, ",", ""), 10, 64); err == nil {
+				return v
+			}
+		}
+	}
+	return 0
 }
 
 // secondCharge reports "second payment", "another charge for the same", "same
@@ -77,7 +112,7 @@ func (w *words) status() bool {
 			return true
 		case w.ahead(i, 5, query) >= 0 && w.low(i) != "reverse":
 			return true
-		case w.howLong(i):
+		case w.howLong(i), w.tooLong(i), w.asksWhetherDone(i):
 			return true
 		case w.late(i):
 			return true
@@ -142,6 +177,32 @@ func (w *words) howLong(i int) bool {
 		if w.low(j) == "long" && w.oneOf(j-1, "how", "so") {
 			return true
 		}
+	}
+	return false
+}
+
+// tooLong reports "my refund is taking so long".
+func (w *words) tooLong(i int) bool {
+	for j := i + 1; j < len(w.Tokens) && j <= i+8 && w.Tokens[j].Kind != prose.Break; j++ {
+		if w.low(j) == "long" && w.oneOf(j-1, "so", "too", "this", "that") {
+			return true
+		}
+	}
+	return false
+}
+
+// asksWhetherDone reports a sentence that begins as a question whether a refund
+// was made: "has the refund been processed", "did you refund it".
+func (w *words) asksWhetherDone(i int) bool {
+	first := i
+	for first > 0 && w.Tokens[first-1].Kind != prose.Break {
+		first--
+	}
+	switch {
+	case w.oneOf(first, "has", "have", "was", "is", "were"):
+		return first < i && (w.ahead(i, 8, done|arrive) >= 0 || w.low(i) == "refunded") && w.behind(i, i-first, want) < 0
+	case w.low(first) == "did":
+		return w.low(first+1) == "you" && w.low(first+2) == "refund" || w.oneOf(first+1, "my", "the") && w.ahead(i, 4, arrive|done) >= 0
 	}
 	return false
 }

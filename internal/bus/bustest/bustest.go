@@ -31,6 +31,8 @@ type Options struct {
 	RequestTimeout time.Duration
 	Log            *slog.Logger
 	Meter          metric.Meter
+	// Clock, if set, is the connections' own time.
+	Clock bus.Clock
 }
 
 // Broker is a running broker that ends with its test.
@@ -145,7 +147,7 @@ func (b *Broker) Connect(s roles.Service) *bus.Conn {
 	defer cancel()
 	c, err := bus.Connect(ctx, bus.Config{
 		URL: b.URL(), Service: s, Seed: b.Seed(s), Manifest: *b.opts.Manifest, RequestTimeout: b.opts.RequestTimeout,
-	}, bus.Deps{Log: b.opts.Log, Meter: b.opts.Meter})
+	}, bus.Deps{Log: b.opts.Log, Meter: b.opts.Meter, Clock: b.opts.Clock})
 	if err != nil {
 		b.tb.Fatal(err)
 	}

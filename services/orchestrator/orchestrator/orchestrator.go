@@ -59,8 +59,9 @@ type Deps struct {
 	Bus   *bus.Conn
 	Log   *slog.Logger
 	Meter metric.Meter
-	// Now is the process's clock; it decides nothing, it only spares sends that
-	// would be too late. Nil takes the machine's.
+	// Now is the process's clock; it decides nothing, it only says when to look
+	// for overdue cases and spares sends that would be too late. Nil takes the
+	// machine's.
 	Now func() time.Time
 	// Reached lets a test stand at the points of an input's handling.
 	Reached func(ctx context.Context, p Point, in *amendsv1.Envelope)

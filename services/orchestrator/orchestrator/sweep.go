@@ -84,7 +84,7 @@ func (o *orchestrator) sweep(ctx context.Context) error {
 		case <-again.C:
 			rewound, err = s.goOn(ctx, rewound)
 		case <-tick.C:
-			if err := s.overdue(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			if err := s.overdue(ctx, o.now()); err != nil && ctx.Err() == nil {
 				o.log.WarnContext(ctx, "looking for overdue cases failed; it is done again", slog.String("error", err.Error()))
 			}
 			continue
