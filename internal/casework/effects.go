@@ -147,7 +147,7 @@ var (
 		s.failAttempt()
 		s.task.Status, s.task.Reason = amendsv1.TaskStatus_TASK_STATUS_FAILED, clip(s.failure, 64)
 	}}
-	dropFurther = Effect{"drop what would follow", func(s *step) { s.next = nil }}
+	dropFurther      = Effect{"drop what would follow", func(s *step) { s.next = nil }}
 	noteContinuation = Effect{"the message goes to a linked case", func(s *step) {
 		s.rec.ContinuedByCaseId = s.in.GetOpensCaseId()
 		s.say("the customer wrote again: %s", s.rec.GetContinuedByCaseId())
