@@ -47,8 +47,8 @@ func (d *crashDesk) quiet() {
 	}
 	defer done()
 	for _, c := range roles.Desk().Consumers {
-		if c.Name == roles.ConsumerSweep || c.Name == roles.ConsumerReplies {
-			continue // it holds what the sweeper has not asked for, or what no channel's webhook wants
+		if c.Stream == roles.StreamCases || c.Stream == roles.StreamViews {
+			continue // what is read there moves no case on
 		}
 		for {
 			consumer, err := js.Consumer(d.ctx, c.Stream, c.Name)

@@ -153,7 +153,12 @@ func TestApprovals(t *testing.T) {
 		in := w.decision(approve, "maya", "apr-8472-1", true)
 		d, _ := in.Payload.(*amendsv1.SignedDecision)
 		d.ActionSha256 = "ff" + d.GetActionSha256()[2:]
-		w.apply(w.input("console", d, nil)) // sealed again with the change
+		again := w.input("console", d, nil) // sealed again with the change
+		again.Approver = in.Approver
+		w.apply(again)
+		if h := w.rec.GetHandled(); h[len(h)-1].GetRefused() != "record_changed" {
+			t.Errorf("refused as %q", h[len(h)-1].GetRefused())
+		}
 		if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_AWAITING_APPROVAL {
 			t.Error("an approval of another action moved the case")
 		}

@@ -290,16 +290,25 @@ func TestARefundThatReadsBackDifferentlyIsAGap(t *testing.T) {
 	d.run()
 	a := duplicate("8472", 200000)
 	task := execute(a, d.sign(d.maya, a, 1))
-	d.front.disturb(func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool {
-		if !strings.HasPrefix(r.URL.Path, "/v1/refunds/") {
-			return false
-		}
-		rec := httptest.NewRecorder()
-		pass.ServeHTTP(rec, r)
-		_, _ = w.Write([]byte(strings.Replace(rec.Body.String(), `"amount_minor":200000`, `"amount_minor":2000000`, 1))) // the caller checks
-		return true
-	})
-	d.expect("another amount", d.ask(task), gap, "read_back_differs")
+	for name, other := range map[string][2]string{
+		"another amount":    {`"amount_minor":200000`, `"amount_minor":2000000`},
+		"another payment":   {`"payment_id":"pay_8472_b"`, `"payment_id":"pay_8472_a"`},
+		"another reference": {`"reference":"refund:req-8472:pay_8472_b"`, `"reference":"refund:req-1:pay_8472_b"`},
+	} {
+		d.front.disturb(func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool {
+			if !strings.HasPrefix(r.URL.Path, "/v1/refunds/") {
+				return false
+			}
+			rec := httptest.NewRecorder()
+			pass.ServeHTTP(rec, r)
+			if !strings.Contains(rec.Body.String(), other[0]) {
+				t.Errorf("the provider's answer has no %s: %s", other[0], rec.Body)
+			}
+			_, _ = w.Write([]byte(strings.Replace(rec.Body.String(), other[0], other[1], 1))) // the caller checks
+			return true
+		})
+		d.expect(name, d.ask(task), gap, "read_back_differs")
+	}
 	d.front.disturb(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		if !strings.HasPrefix(r.URL.Path, "/v1/refunds/") {
 			return false
