@@ -97,6 +97,7 @@ func (r *reading) is(i int, m mark) bool { return i >= 0 && i < len(r.marks) && 
 
 // words quotes the tokens [i, j) for the record.
 func (r *reading) words(i, j int) string {
+	i = max(i, 0)
 	if i >= len(r.Tokens) || i >= j {
 		return ""
 	}
