@@ -61,7 +61,7 @@ func check(v *amendsv1.VerifySlice, text reading, seen own) (checks []*amendsv1.
 
 // add records one check; no reason means that record supports the claim.
 func (c *checker) add(what, found, reason, record string) {
-	check := &amendsv1.ClaimCheck{What: what, Found: found, Supported: reason == "", Reason: reason, Record: record}
+	check := &amendsv1.ClaimCheck{What: what, Found: clip(found), Supported: reason == "", Reason: reason, Record: record}
 	if reason == "" {
 		c.good = append(c.good, check)
 		return

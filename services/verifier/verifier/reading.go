@@ -3,6 +3,7 @@ package verifier
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/prose"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
@@ -101,9 +102,13 @@ func (r *reading) words(i, j int) string {
 	if i >= len(r.Tokens) || i >= j {
 		return ""
 	}
-	s := r.Normalised()[r.Tokens[i].Start:r.Tokens[min(j, len(r.Tokens))-1].End]
+	return r.Normalised()[r.Tokens[i].Start:r.Tokens[min(j, len(r.Tokens))-1].End]
+}
+
+// clip cuts what a check quotes to what the record takes.
+func clip(s string) string {
 	for n := 250; len(s) > 256; n-- {
-		if s[n]&0xc0 != 0x80 {
+		if utf8.RuneStart(s[n]) {
 			s = s[:n]
 		}
 	}
