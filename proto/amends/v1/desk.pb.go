@@ -478,10 +478,12 @@ type Delivery struct {
 	Begun uint32 `protobuf:"varint,5,opt,name=begun,proto3" json:"begun,omitempty"`
 	// When a pending delivery is tried next; while an attempt is under way, when
 	// its lease ends and another may be begun.
-	NextAt        *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
-	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	SettledAt     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=settled_at,json=settledAt,proto3" json:"settled_at,omitempty"`
-	Attempts      []*DeliveryAttempt     `protobuf:"bytes,9,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	NextAt    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	SettledAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=settled_at,json=settledAt,proto3" json:"settled_at,omitempty"`
+	Attempts  []*DeliveryAttempt     `protobuf:"bytes,9,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	// A random name of the last attempt: whoever began it knows it by that.
+	Claim         string `protobuf:"bytes,10,opt,name=claim,proto3" json:"claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -577,6 +579,13 @@ func (x *Delivery) GetAttempts() []*DeliveryAttempt {
 		return x.Attempts
 	}
 	return nil
+}
+
+func (x *Delivery) GetClaim() string {
+	if x != nil {
+		return x.Claim
+	}
+	return ""
 }
 
 // DeliveryAttempt is one request to a webhook.
@@ -1251,7 +1260,7 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"\achannel\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\achannel\x12=\n" +
 	"\n" +
 	"deliveries\x18\x04 \x03(\v2\x13.amends.v1.DeliveryB\b\xbaH\x05\x92\x01\x02\x10 R\n" +
-	"deliveries\"\xc7\x03\n" +
+	"deliveries\"\xe6\x03\n" +
 	"\bDelivery\x12!\n" +
 	"\aversion\x18\x01 \x01(\x04B\a\xbaH\x042\x02(\x01R\aversion\x12(\n" +
 	"\n" +
@@ -1265,7 +1274,9 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"created_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\tcreatedAt\x129\n" +
 	"\n" +
 	"settled_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tsettledAt\x12@\n" +
-	"\battempts\x18\t \x03(\v2\x1a.amends.v1.DeliveryAttemptB\b\xbaH\x05\x92\x01\x02\x10\x10R\battempts\"\x99\x01\n" +
+	"\battempts\x18\t \x03(\v2\x1a.amends.v1.DeliveryAttemptB\b\xbaH\x05\x92\x01\x02\x10\x10R\battempts\x12\x1d\n" +
+	"\x05claim\x18\n" +
+	" \x01(\tB\a\xbaH\x04r\x02\x18 R\x05claim\"\x99\x01\n" +
 	"\x0fDeliveryAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1f\n" +

@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"sync"
 	"time"
@@ -111,16 +112,21 @@ func (o *Outbox) bodyOf(ctx context.Context, tenant, caseID string, version uint
 // begin claims the next attempt of a delivery and gives its number; 0 when
 // another replica has it.
 func (o *Outbox) begin(ctx context.Context, e *endpoint, caseID string, version uint64) (uint32, error) {
-	var number uint32
+	var number, tried uint32
+	claim := rand.Text()
 	log, err := o.change(ctx, e.Tenant, caseID, func(log *amendsv1.DeliveryLog) bool {
 		number = 0
 		d, now := entryOf(log, version), o.Now()
+		if tried != 0 && d.GetBegun() == tried && d.GetClaim() == claim {
+			number = tried // stored, and the acknowledgement was lost
+			return false
+		}
 		if !isDue(d, now) || int(d.GetBegun()) >= webhook.Attempts() {
 			return false
 		}
 		d.Begun++
-		d.NextAt = timestamppb.New(now.Add(o.lease))
-		number = d.GetBegun()
+		d.Claim, d.NextAt = claim, timestamppb.New(now.Add(o.lease))
+		number, tried = d.GetBegun(), d.GetBegun()
 		return true
 	})
 	if err == nil && number == 0 {
@@ -159,11 +165,14 @@ func (o *Outbox) attempt(ctx context.Context, e *endpoint, caseID string, d *ame
 func (o *Outbox) record(ctx context.Context, e *endpoint, caseID string, version uint64, number uint32, at time.Time, out webhook.Outcome) (*amendsv1.DeliveryLog, error) {
 	var ended amendsv1.DeliveryStatus
 	log, err := o.change(ctx, e.Tenant, caseID, func(log *amendsv1.DeliveryLog) bool {
-		ended = 0
 		d := entryOf(log, version)
 		if d == nil || len(d.GetAttempts()) >= maxAttempts {
 			return false // the log was lost meanwhile; the view brings it back
 		}
+		if last := d.GetAttempts(); len(last) > 0 && last[len(last)-1].GetNumber() == number {
+			return false // stored, and the acknowledgement was lost
+		}
+		ended = 0
 		d.Attempts = append(d.Attempts, &amendsv1.DeliveryAttempt{
 			Number: number, At: timestamppb.New(at), StatusCode: uint32(max(out.Status, 0)), Reason: string(out.Reason),
 		})

@@ -80,7 +80,7 @@ type gateway struct {
 	projection *projector
 	api        []byte // openapi.json
 	// provider is nil where no events of the provider are taken.
-	provider *provider
+	provider *hookSource
 	// requests and streams bound what is open at once.
 	requests gate
 	streams  gate

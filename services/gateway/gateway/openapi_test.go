@@ -200,7 +200,7 @@ func (d *desk) gateways(t *testing.T, login func(*Config)) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.provider = &provider{secrets: secrets, tenants: []string{"acme-in"}}
+		g.provider = &hookSource{secrets: secrets, tenants: []string{"acme-in"}}
 		alter(g)
 		s := httptest.NewServer(h)
 		t.Cleanup(s.Close)

@@ -50,13 +50,13 @@ func (p Provider) validate() error {
 	return nil
 }
 
-// provider is a Provider with its secrets; nil takes no events.
-type provider struct {
+// hookSource is a Provider with its secrets; nil takes no events.
+type hookSource struct {
 	secrets webhook.Secrets
 	tenants []string
 }
 
-func (p Provider) open(log *slog.Logger) (*provider, error) {
+func (p Provider) open(log *slog.Logger) (*hookSource, error) {
 	if len(p.SecretFiles) == 0 {
 		return nil, nil
 	}
@@ -64,7 +64,7 @@ func (p Provider) open(log *slog.Logger) (*provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhooks of the payments provider: %w", err)
 	}
-	return &provider{secrets: secrets, tenants: p.Tenants}, nil
+	return &hookSource{secrets: secrets, tenants: p.Tenants}, nil
 }
 
 // Kinds of events that are passed on.
