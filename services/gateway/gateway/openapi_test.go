@@ -208,7 +208,15 @@ func (d *desk) gateways(t *testing.T, login func(*Config)) map[string]string {
 		return g
 	}
 	as, is := func(*Config) {}, func(*gateway) {}
-	readyModel(t, serve(sound, conn, Deps{}, login, is))
+	g := serve(sound, conn, Deps{}, login, is)
+	readyModel(t, g)
+	ctx, cancel := context.WithCancel(t.Context())
+	var projecting sync.WaitGroup
+	projecting.Go(func() { g.projection.run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		projecting.Wait()
+	})
 	serve(brokerless, &broken{broker: conn, send: bus.ErrUnavailable, read: bus.ErrUnavailable}, Deps{}, as, is)
 	serve(faulty, &broken{broker: conn, send: &envelope.Rejection{Reason: "too_large"}}, Deps{}, as, is)
 	serve(full, conn, Deps{}, as, func(g *gateway) { g.requests.limit, g.streams.limit = 0, 0 })

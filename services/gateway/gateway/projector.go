@@ -31,6 +31,8 @@ const (
 	// long they do: a case that moves on meanwhile is put once, and all of them
 	// in one go.
 	projectorWorkers, gatherFor = 64, 50 * time.Millisecond
+	// catchUpLooks and catchUpPause bound how long the model is waited for.
+	catchUpLooks, catchUpPause = 40, 50 * time.Millisecond
 	// putTimeout bounds one put.
 	putTimeout = 3 * time.Second
 )
@@ -222,6 +224,29 @@ func (p *projector) putAll(g *gathering) {
 		}
 	}
 	close(g.done)
+}
+
+// caughtUp waits, shortly, until every view that is stored now is in the model.
+// What is not listed may be there all the same until then.
+func (p *projector) caughtUp(ctx context.Context) error {
+	last, err := p.bus.Last(ctx, roles.StreamViews, subject.View("*", "*"))
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for range catchUpLooks {
+		backlog, err := p.bus.Backlog(ctx, roles.ConsumerViews)
+		if err != nil {
+			return err
+		}
+		if backlog.Total() == 0 || backlog.Settled >= last.Seq {
+			return nil
+		}
+		wait(ctx, catchUpPause)
+	}
+	return readmodel.ErrNotReady
 }
 
 // entryOf gives what the read model keeps of a view.

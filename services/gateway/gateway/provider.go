@@ -16,6 +16,7 @@ import (
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/envelope"
 	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/readmodel"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/subject"
 	"github.com/amends-dev/amends/internal/webhook"
@@ -148,7 +149,11 @@ func (g *gateway) spread(ctx context.Context, id string, ev providerEvent) (outc
 	outcome = eventNoCase
 	own := ev.ownCase()
 	cases := []string{own}
-	entries, listErr := g.model.CasesOfOrder(ctx, ev.tenant, ev.order)
+	listErr := g.projection.caughtUp(ctx)
+	var entries []readmodel.Entry
+	if listErr == nil {
+		entries, listErr = g.model.CasesOfOrder(ctx, ev.tenant, ev.order)
+	}
 	for _, e := range entries {
 		if e.CaseID != own {
 			cases = append(cases, e.CaseID)
