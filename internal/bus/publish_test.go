@@ -155,6 +155,46 @@ func TestALostAcknowledgementIsUncertain(t *testing.T) {
 	}
 }
 
+// A publish that was in flight when its connection broke is never sent again
+// here: without a condition it would be stored twice, and with one its own first
+// try would look like somebody else's.
+func TestAPublishInFlightIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	b := bustest.Desk(t, bustest.Options{})
+	net := newProxy(t, b.URL())
+	c, err := bus.Connect(t.Context(), bus.Config{
+		URL: net.url(), Service: roles.Orchestrator, Seed: b.Seed(roles.Orchestrator), Manifest: b.Manifest(),
+		RequestTimeout: 20 * time.Second,
+	}, bus.Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	subj := subject.Task("composer", tenant, "req-1")
+	net.deaf.Store(true)
+	ended := make(chan error, 2)
+	go func() { ended <- publishErr(c.Publish(t.Context(), subj, []byte("1"))) }()
+	go func() {
+		done := c.PublishAll(t.Context(), bus.Publication{Subject: subj, Data: []byte("2")}, bus.Publication{Subject: subj, Data: []byte("3")})
+		ended <- errors.Join(done[0].Err, done[1].Err)
+	}()
+	bustest.Await(t, "all three at the broker", func() bool { return b.Count(roles.StreamTasks, subj) == 3 })
+	net.deaf.Store(false)
+	net.cut()
+	for range 2 {
+		if err := <-ended; !errors.Is(err, bus.ErrUncertain) {
+			t.Errorf("the connection broke: %v, want ErrUncertain", err)
+		}
+	}
+	bustest.Await(t, "the next connection", func() bool { return c.Ready() == nil })
+	if _, err := c.Publish(t.Context(), subj, []byte("4")); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.Count(roles.StreamTasks, subj); n != 4 {
+		t.Errorf("%d messages are stored, want 4", n)
+	}
+}
+
 // What Publish says about a message holds, whenever the broker stops.
 func TestPublishTellsTheTruthWhenTheBrokerStops(t *testing.T) {
 	t.Parallel()

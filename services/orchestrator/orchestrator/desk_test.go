@@ -180,6 +180,40 @@ func TestStaleCacheThrowsNothingAway(t *testing.T) {
 	}
 }
 
+// Nor may it set a case's one timer by what it remembers: the newest record's
+// deadline would go by unnoticed (LIVE-1).
+func TestStaleCacheMovesNoTimer(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	st := casestore.NewMemory()
+	first, second := d.build(st), d.build(st)
+	if err := first.handle(t.Context(), d.post("req-8472")); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.handle(t.Context(), d.deliver(roles.Gateway, "req-8472", &amendsv1.CaseCancel{Channel: "web", PostedBy: "k"})); err != nil {
+		t.Fatal(err)
+	}
+	early := d.deliver(roles.Orchestrator, "req-8472", &amendsv1.TimerDue{ArmedAtVersion: 2})
+	if err := first.handle(t.Context(), early); err != nil {
+		t.Fatal(err)
+	}
+	next, ok := casework.Next(d.load(first, "req-8472"))
+	if !ok {
+		t.Fatal("nothing is due")
+	}
+	s, err := d.broker.Admin().Stream(t.Context(), roles.StreamTimers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed, err := s.GetLastMsgForSubject(t.Context(), subject.Timer("acme-in", "req-8472"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := armed.Header.Get("Nats-Schedule"), "@at "+next.UTC().Format(time.RFC3339Nano); got != want {
+		t.Errorf("the timer is set %s, the newest record wants %s", got, want)
+	}
+}
+
 // What cannot belong to any case is a dead letter, not lost (LOSS-2).
 func TestInputOfNoCaseIsADeadLetter(t *testing.T) {
 	t.Parallel()

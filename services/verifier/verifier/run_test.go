@@ -100,6 +100,17 @@ func TestOwnReadingDecides(t *testing.T) {
 	}
 }
 
+// A refund is as large as the provider says and as the record says, or it is
+// not the record's refund (TRUTH-2).
+func TestARefundOfAnotherAmountIsNotTheRecords(t *testing.T) {
+	t.Parallel()
+	w := refunded()
+	w.refunds = []*amendsv1.Refund{refundOf("rf_5521", "pay_8472_b", 100000, amendsv1.RefundStatus_REFUND_STATUS_PENDING)}
+	if got := run(t, w, refundedText); !slices.Contains(got, reasonNotInRecord) {
+		t.Errorf("reasons %v, want %s", got, reasonNotInRecord)
+	}
+}
+
 func TestFailsClosed(t *testing.T) {
 	t.Parallel()
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
