@@ -225,7 +225,7 @@ var (
 		s.rec.Consumption.Proposals++
 		s.rec.Action, s.rec.ActionSha256 = s.action(d.GetRefunds(), d.GetCustodianId())
 		if total, err := approval.Total(s.rec.GetAction()); err == nil { // it was canonical when it was judged
-			s.rec.Decision.ApproversNeeded = uint32(max(s.approversFor(total), 1)) //nolint:gosec // 1 or 2
+			s.rec.Decision.ApproversNeeded = uint32(max(s.approversFor(total), 1))
 		}
 	}}
 	declineByPerson = Effect{"record the decision", func(s *step) {

@@ -160,22 +160,34 @@ func TestCustodyRefusals(t *testing.T) {
 		{"not_in_custody", func(t *testing.T) (*world, casework.Input) {
 			w := newWorld(t, ledger8472(true))
 			w.post(supported())
-			return w, w.custody(take, "sam", true)
+			in := w.custody(take, "sam", true)
+			return w, in
 		}},
 		{"signature_invalid", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
-			return w, w.custody(declines, "sam", false)
+			in := w.custody(declines, "sam", false)
+			return w, in
 		}},
-		{"in_custody_of_another", func(t *testing.T) (*world, casework.Input) { w := taken(t); return w, w.custody(take, "lee", true) }},
-		{"not_the_custodian", func(t *testing.T) (*world, casework.Input) { w := taken(t); return w, w.custody(declines, "lee", true) }},
+		{"in_custody_of_another", func(t *testing.T) (*world, casework.Input) {
+			w := taken(t)
+			in := w.custody(take, "lee", true)
+			return w, in
+		}},
+		{"not_the_custodian", func(t *testing.T) (*world, casework.Input) {
+			w := taken(t)
+			in := w.custody(declines, "lee", true)
+			return w, in
+		}},
 		{"not_the_custodian", func(t *testing.T) (*world, casework.Input) {
 			w := disputed(t)
-			return w, w.custody(declines, "sam", true)
+			in := w.custody(declines, "sam", true)
+			return w, in
 		}},
 		{"custody_expired", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
 			w.now = w.now.Add(8 * time.Hour)
-			return w, w.custody(declines, "sam", true)
+			in := w.custody(declines, "sam", true)
+			return w, in
 		}},
 		{"record_changed", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
@@ -205,7 +217,8 @@ func TestCustodyRefusals(t *testing.T) {
 			tr.Outcome, tr.Reason = amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, "unrecognised_charge"
 			w.post(tr)
 			w.apply(w.custody(take, "sam", true))
-			return w, w.custody(proposes, "sam", true)
+			in := w.custody(proposes, "sam", true)
+			return w, in
 		}},
 		{"order_unknown", func(t *testing.T) (*world, casework.Input) {
 			w := newWorld(t, ledger8472(true))
@@ -213,7 +226,8 @@ func TestCustodyRefusals(t *testing.T) {
 			tr.Outcome, tr.OrderId = amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ""
 			w.post(tr)
 			w.apply(w.custody(take, "sam", true))
-			return w, w.custody(investigate, "sam", true)
+			in := w.custody(investigate, "sam", true)
+			return w, in
 		}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -59,8 +59,19 @@ func TestParseIsExact(t *testing.T) {
 		}
 	}
 	for _, in := range [][2]string{
-		{"", "INR"}, {".5", "INR"}, {"5.", "INR"}, {"450.001", "INR"}, {"-450", "INR"}, {"+450", "INR"}, {"1,000", "INR"}, {"1e3", "INR"}, {"5.0", "JPY"},
-		{"99999999999999999999", "INR"}, {"450", "XXQ"}, {"٤٥٠", "INR"}, {"450 ", "INR"},
+		{"", "INR"},
+		{".5", "INR"},
+		{"5.", "INR"},
+		{"450.001", "INR"},
+		{"-450", "INR"},
+		{"+450", "INR"},
+		{"1,000", "INR"},
+		{"1e3", "INR"},
+		{"5.0", "JPY"},
+		{"99999999999999999999", "INR"},
+		{"450", "XXQ"},
+		{"٤٥٠", "INR"},
+		{"450 ", "INR"},
 	} {
 		if got, err := money.Parse(in[0], in[1]); err == nil {
 			t.Errorf("%v was read as %v", in, got)

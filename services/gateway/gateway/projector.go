@@ -23,9 +23,8 @@ import (
 )
 
 const (
-	// projectorLook is how often the marker is read.
-	projectorLook = time.Second
-	// projectorPause is how long to leave a failing Redis or broker alone.
+	// projectorPause is how often the model is looked after, and how long
+	// a failing Redis or broker is left alone.
 	projectorPause = time.Second
 	// projectorWorkers is how many views may wait to be put, and gatherFor how
 	// long they do: a case that moves on meanwhile is put once, and all of them
@@ -57,20 +56,20 @@ type projector struct {
 // run projects until ctx ends.
 func (p *projector) run(ctx context.Context) {
 	var both sync.WaitGroup
-	both.Go(func() { p.again(ctx, "newer views are not taken in; it goes on", p.pass) })
-	both.Go(func() { p.again(ctx, "the read model is not looked after; it goes on", p.keep) })
+	both.Go(func() { p.again(ctx, "take in newer views", p.pass) })
+	both.Go(func() { p.again(ctx, "look after the read model", p.keep) })
 	both.Wait()
 }
 
 // again does something until ctx ends, and says once that it fails.
-func (p *projector) again(ctx context.Context, complaint string, do func(context.Context) error) {
+func (p *projector) again(ctx context.Context, what string, do func(context.Context) error) {
 	for failing := false; ctx.Err() == nil; {
 		err := do(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil && !failing {
-			p.log.Warn(complaint, slog.Any("error", err))
+			p.log.Warn("the projector fails; it goes on", slog.String("at", what), slog.Any("error", err))
 		}
 		failing = err != nil
 		wait(ctx, projectorPause)
