@@ -58,6 +58,23 @@ func (w *world) handedOver(order string) string {
 	return id
 }
 
+// queued gives the one case that waits for people, when the list has it.
+func (w *world) queued() deskapi.Queued {
+	w.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C { // the context of the next look bounds it
+		page, err := w.staff.Queue(w.ctx, allinone.Tenant, "handoff", "", 0)
+		if w.ctx.Err() != nil {
+			w.t.Fatalf("nothing waits: %+v, %v", page, err)
+		}
+		if len(page.Cases) == 1 {
+			return page.Cases[0]
+		}
+	}
+	return deskapi.Queued{}
+}
+
 const (
 	takes     = amendsv1.CustodyStep_CUSTODY_STEP_TAKE
 	proposes  = amendsv1.CustodyStep_CUSTODY_STEP_PROPOSE
@@ -72,6 +89,9 @@ func TestCustodianProposesAndAnotherApproves(t *testing.T) {
 	t.Parallel()
 	w := start(t, allinone.Options{NoSync: true})
 	id := w.handedOver("9024")
+	if got := w.queued(); got.CaseID != id || got.Reason != "partial_refund_exists" || got.Custodian != "" {
+		t.Errorf("LIVE-1: the queue holds %+v", got)
+	}
 	if j := w.custodian(id, proposes, proposing(id, "pay_9024_b", 450000)); j.Refused != "not_the_custodian" {
 		t.Errorf("before it was taken: %+v", j)
 	}

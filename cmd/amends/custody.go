@@ -19,6 +19,7 @@ import (
 
 // custodyCmd is `amends custody`.
 type custodyCmd struct {
+	List    custodyListCmd    `cmd:"" help:"List the cases that wait for people."`
 	Show    custodyShowCmd    `cmd:"" help:"Show a case that is with people, and what to decide it by."`
 	Take    custodyTakeCmd    `cmd:"" help:"Take a case into your custody."`
 	Release custodyReleaseCmd `cmd:"" help:"Give a case back to its queue."`

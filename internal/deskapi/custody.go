@@ -21,6 +21,10 @@ const (
 	ParamLimit  = "limit"
 )
 
+// QueueApproval is the queue of the cases that wait for an approver; the others
+// are those of the record.
+const QueueApproval = "approval"
+
 // QueuePath is where staff see the cases of a queue.
 const QueuePath = "/v1/custody"
 

@@ -45,6 +45,14 @@ func (c *Console) Action(ctx context.Context, tenant, caseID string, minVersion 
 	return out, record, nil
 }
 
+// Queue gives a page of the cases of a tenant that wait for staff in a queue, the
+// longest waiting first; a limit of 0 takes the console's.
+func (c *Console) Queue(ctx context.Context, tenant, queue, cursor string, limit int) (deskapi.Queue, error) {
+	var out deskapi.Queue
+	err := c.api.call(ctx, http.MethodGet, deskapi.QueueOf(tenant, queue, cursor, limit), nil, nil, &out)
+	return out, err
+}
+
 // Custody gives a case that is with people, and its packet decoded. Text and
 // hash in the answer are the console's word; a signer computes them from the
 // packet.

@@ -33,6 +33,14 @@ func (c Cursor) max() string {
 	return "(" + c.place
 }
 
+// min is max for a list that is read from its oldest case on.
+func (c Cursor) min() string {
+	if c.IsZero() {
+		return "-"
+	}
+	return "(" + c.place
+}
+
 // String gives the cursor as an opaque token, empty for the zero value.
 func (c Cursor) String() string { return base64.RawURLEncoding.EncodeToString([]byte(c.place)) }
 

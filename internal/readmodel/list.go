@@ -51,7 +51,7 @@ func (m *Model) ByCustomer(ctx context.Context, tenant, customer string, q Query
 	var page Page
 	at := q.After
 	for range rounds {
-		part, end, err := m.read(ctx, tenant, m.customerKey(tenant, customer), at, chunk)
+		part, end, err := m.read(ctx, tenant, m.customerKey(tenant, customer), newestFirst(at, chunk))
 		if err != nil {
 			return Page{}, fmt.Errorf("list cases: %w", err)
 		}
@@ -79,7 +79,7 @@ func (m *Model) CasesOfOrder(ctx context.Context, tenant, order string) ([]Entry
 	if err := ident.Tokens("tenant", tenant, "order_id", order); err != nil {
 		return nil, fmt.Errorf("list cases of an order: %w", err)
 	}
-	part, _, err := m.read(ctx, tenant, m.orderKey(tenant, order), Cursor{}, MaxOfOrder)
+	part, _, err := m.read(ctx, tenant, m.orderKey(tenant, order), newestFirst(Cursor{}, MaxOfOrder))
 	if err != nil {
 		return nil, fmt.Errorf("list cases of an order: %w", err)
 	}
@@ -92,20 +92,61 @@ func (m *Model) CasesOfOrder(ctx context.Context, tenant, order string) ([]Entry
 	return out, nil
 }
 
+// Waiting lists the cases of a tenant that wait for staff in a state, the longest
+// known first.
+func (m *Model) Waiting(ctx context.Context, tenant, state string, q Query) (Page, error) {
+	if err := ident.Tokens("tenant", tenant, "state", state); err != nil {
+		return Page{}, fmt.Errorf("list waiting cases: %w", err)
+	}
+	limit := min(max(q.Limit, 1), MaxLimit)
+	part, end, err := m.read(ctx, tenant, m.waitingKey(tenant, state), oldestFirst(q.After, limit))
+	if err != nil {
+		return Page{}, fmt.Errorf("list waiting cases: %w", err)
+	}
+	var page Page
+	for _, p := range part {
+		if p.entry.State == state {
+			page.Entries = append(page.Entries, p.entry)
+		}
+		page.Next = Cursor{p.place}
+	}
+	if end {
+		page.Next = Cursor{}
+	}
+	return page, nil
+}
+
+// slice is a part of a list.
+type slice struct {
+	after  Cursor
+	n      int
+	oldest bool // the list begins with its oldest case
+}
+
+func newestFirst(after Cursor, n int) slice { return slice{after, n, false} }
+func oldestFirst(after Cursor, n int) slice { return slice{after, n, true} }
+
+func (s slice) of(ctx context.Context, p redis.Pipeliner, list string) *redis.StringSliceCmd {
+	if s.oldest {
+		return p.ZRangeByLex(ctx, list, &redis.ZRangeBy{Min: s.after.min(), Max: "+", Count: int64(s.n)})
+	}
+	return p.ZRevRangeByLex(ctx, list, &redis.ZRangeBy{Max: s.after.max(), Min: "-", Count: int64(s.n)})
+}
+
 // placed is an entry with its place in the list it was read from.
 type placed struct {
 	place string
 	entry Entry
 }
 
-// read gives up to n entries of a list and whether that was the end of it. The
+// read gives a part of a list and whether that was the end of it. The
 // marker is read in one step with the list: an emptied Redis has neither.
-func (m *Model) read(ctx context.Context, tenant, list string, after Cursor, n int) (_ []placed, end bool, _ error) {
+func (m *Model) read(ctx context.Context, tenant, list string, part slice) (_ []placed, end bool, _ error) {
 	var marker *redis.StringCmd
 	var places *redis.StringSliceCmd
 	_, err := m.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		marker = p.Get(ctx, m.markerKey())
-		places = p.ZRevRangeByLex(ctx, list, &redis.ZRangeBy{Max: after.max(), Min: "-", Count: int64(n)})
+		places = part.of(ctx, p, list)
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -142,5 +183,5 @@ func (m *Model) read(ctx context.Context, tenant, list string, after Cursor, n i
 			out = append(out, placed{place, e})
 		}
 	}
-	return out, len(found) < n, nil
+	return out, len(found) < part.n, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,23 +51,34 @@ func (m *Model) customerKey(tenant, id string) string {
 	return m.prefix + tenant + ":customer:" + id
 }
 func (m *Model) orderKey(tenant, id string) string { return m.prefix + tenant + ":order:" + id }
-func (m *Model) markerKey() string                 { return m.prefix + "marker" }
+func (m *Model) waitingKey(tenant, state string) string {
+	return m.prefix + tenant + ":waiting:" + state
+}
+func (m *Model) markerKey() string { return m.prefix + "marker" }
 
 // put writes cases and their places in the lists, each unless the same or
-// a newer version is there. Of each there are three keys and three values; one
-// without an order has its customer's list twice. A case that has changed its
-// order stays in the list of the old one and is left out when that is read.
+// a newer version is there. Of each there are four keys and three values; one
+// without an order has its customer's list twice, and one that waits for nobody
+// its own key. A case that has changed its order stays in the list of the old
+// one and is left out when that is read; the list in which it waited it leaves.
 var put = redis.NewScript(`
-for i = 1, #KEYS, 3 do
+for i = 1, #KEYS, 4 do
+  local v = (i - 1) / 4 * 3 + 1
   local have = redis.call('HGET', KEYS[i], 'v')
-  if not have or tonumber(have) < tonumber(ARGV[i]) then
-    redis.call('HSET', KEYS[i], 'v', ARGV[i], 'e', ARGV[i+1])
-    redis.call('ZADD', KEYS[i+1], 0, ARGV[i+2])
-    if KEYS[i+2] ~= KEYS[i+1] then redis.call('ZADD', KEYS[i+2], 0, ARGV[i+2]) end
+  if not have or tonumber(have) < tonumber(ARGV[v]) then
+    local waited = redis.call('HGET', KEYS[i], 'w')
+    redis.call('HSET', KEYS[i], 'v', ARGV[v], 'e', ARGV[v+1], 'w', KEYS[i+3])
+    redis.call('ZADD', KEYS[i+1], 0, ARGV[v+2])
+    if KEYS[i+2] ~= KEYS[i+1] then redis.call('ZADD', KEYS[i+2], 0, ARGV[v+2]) end
+    if waited and waited ~= KEYS[i+3] and waited ~= KEYS[i] then redis.call('ZREM', waited, ARGV[v+2]) end
+    if KEYS[i+3] ~= KEYS[i] then redis.call('ZADD', KEYS[i+3], 0, ARGV[v+2]) end
   end
 end
 return 1
 `)
+
+// People are the states in which a case waits for staff.
+var People = []string{"AWAITING_APPROVAL", "HUMAN_HANDOFF", "RECONCILING"}
 
 // MaxPut bounds the cases of one Put.
 const MaxPut = 128
@@ -88,7 +100,7 @@ func (m *Model) Put(ctx context.Context, entries ...Entry) error {
 	if len(entries) > MaxPut {
 		return fmt.Errorf("put %d cases: at most %d", len(entries), MaxPut)
 	}
-	keys, values := make([]string, 0, 3*len(entries)), make([]any, 0, 3*len(entries))
+	keys, values := make([]string, 0, 4*len(entries)), make([]any, 0, 3*len(entries))
 	for _, e := range entries {
 		if err := e.Check(); err != nil {
 			return fmt.Errorf("put a case: %w", err)
@@ -102,7 +114,12 @@ func (m *Model) Put(ctx context.Context, entries ...Entry) error {
 		if e.OrderID != "" {
 			order = m.orderKey(e.Tenant, e.OrderID)
 		}
-		keys = append(keys, m.caseKey(e.Tenant, e.CaseID), customer, order)
+		one := m.caseKey(e.Tenant, e.CaseID)
+		waiting := one
+		if slices.Contains(People, e.State) {
+			waiting = m.waitingKey(e.Tenant, e.State)
+		}
+		keys = append(keys, one, customer, order, waiting)
 		values = append(values, e.Version, data, placeOf(e))
 	}
 	if err := put.Run(ctx, m.redis, keys, values...).Err(); err != nil {

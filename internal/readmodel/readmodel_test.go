@@ -329,6 +329,51 @@ func TestMarkerRemembersTheServer(t *testing.T) {
 	}
 }
 
+// A case is in the list of the state it waits in, and in no other; the oldest
+// comes first, page by page.
+func TestWaitingCasesTENANT1(t *testing.T) {
+	r, _ := store(t)
+	m := readmodel.New(r, "desk")
+	in := func(n int, version uint64, state string) readmodel.Entry {
+		e := entry(n, version)
+		e.State = state
+		return e
+	}
+	stranger := in(9, 1, "HUMAN_HANDOFF")
+	stranger.Tenant = "other"
+	build(t, m, in(1, 1, "HUMAN_HANDOFF"), in(2, 1, "AWAITING_APPROVAL"), in(3, 1, "HUMAN_HANDOFF"), in(4, 1, "INVESTIGATING"), in(5, 1, "HUMAN_HANDOFF"), stranger)
+	list := func(state string, limit int) (ids string) {
+		t.Helper()
+		var q readmodel.Query
+		for q.Limit = limit; ; {
+			page, err := m.Waiting(t.Context(), "acme-in", state, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range page.Entries {
+				ids += e.CaseID + " "
+			}
+			if q.After = page.Next; q.After.IsZero() {
+				return strings.TrimSpace(ids)
+			}
+		}
+	}
+	if got := list("HUMAN_HANDOFF", 2); got != "req-1 req-3 req-5" {
+		t.Errorf("waiting: %q", got)
+	}
+	put(t, m, in(3, 2, "AWAITING_APPROVAL"), in(5, 2, "VERIFIED_CLOSED"), in(1, 1, "INVESTIGATING"))
+	if got, other := list("HUMAN_HANDOFF", 10), list("AWAITING_APPROVAL", 10); got != "req-1" || other != "req-2 req-3" {
+		t.Errorf("waiting: %q and %q", got, other)
+	}
+	put(t, m, in(3, 3, "HUMAN_HANDOFF"))
+	if got := list("HUMAN_HANDOFF", 1); got != "req-1 req-3" {
+		t.Errorf("waiting again: %q", got)
+	}
+	if _, err := m.Waiting(t.Context(), "acme-in", "a b", readmodel.Query{Limit: 1}); err == nil {
+		t.Error("B55: a state that is no token")
+	}
+}
+
 func TestCursorsAreStrict(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"a", "!", "MDE5Y2UxZjk2M2MwOnJlcS0x\n", "MDE5Y2UxZjk2M2MwOg", strings.Repeat("A", 400), "MDE5Q0UxRjk2M0MwOnJlcS0x", "KG5vdCBoZXgpLi4uOnJlcS0x"} {

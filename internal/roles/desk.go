@@ -155,7 +155,8 @@ func Desk() Manifest {
 				Service: Console, Owner: "operations",
 				Publishes:   []string{"intake.console.*.*", "control.stop.*"},
 				DirectReads: []DirectRead{{StreamCases, "case.*.*"}},
-				Secrets:     []string{"broker-console", "staff-keys"},
+				Secrets:     []string{"broker-console", "staff-keys", "redis"},
+				Peers:       []string{"redis"},
 			},
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/edge"
 	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/readmodel"
 )
 
 // Config is the console's configuration.
@@ -17,6 +18,9 @@ type Config struct {
 	Listen string   `yaml:"listen"`
 	TLS    edge.TLS `yaml:"tls,omitempty"`
 	Staff  []Staff  `yaml:"staff"`
+	// Redis is where the gateways keep the read model; the console looks there
+	// for what waits for staff.
+	Redis readmodel.Access `yaml:"redis"`
 }
 
 // Staff is a person, or a tool of a person, with a token.
@@ -39,6 +43,9 @@ func (c Config) Validate() error {
 		problems = append(problems, errors.New("listen: missing"))
 	}
 	problems = append(problems, c.TLS.Validate())
+	if c.Redis.Addr == "" {
+		problems = append(problems, errors.New("redis.addr: missing"))
+	}
 	if len(c.Staff) == 0 {
 		problems = append(problems, errors.New("staff: none"))
 	}

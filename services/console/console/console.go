@@ -17,6 +17,7 @@ import (
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/edge"
 	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/readmodel"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -38,6 +39,7 @@ type broker interface {
 
 type console struct {
 	bus    broker
+	queues queues
 	log    *slog.Logger
 	now    func() time.Time
 	tokens *edge.Tokens[*Staff]
@@ -45,7 +47,12 @@ type console struct {
 
 // Run serves the console until ctx ends; then it drains.
 func Run(ctx context.Context, cfg Config, deps Deps) error {
-	h, err := build(cfg, deps, deps.Bus)
+	redis, err := cfg.Redis.Open(deps.Log, "amends-console", listTimeout)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = redis.Close() }() // it holds nothing that could be lost
+	h, err := build(cfg, deps, deps.Bus, readmodel.New(redis, readmodel.Prefix))
 	if err != nil {
 		return err
 	}
@@ -60,7 +67,7 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	return err
 }
 
-func build(cfg Config, deps Deps, b broker) (http.Handler, error) {
+func build(cfg Config, deps Deps, b broker, q queues) (http.Handler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
@@ -77,7 +84,7 @@ func build(cfg Config, deps Deps, b broker) (http.Handler, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	c := &console{bus: b, log: deps.Log, now: deps.Now, tokens: tokens}
+	c := &console{bus: b, queues: q, log: deps.Log, now: deps.Now, tokens: tokens}
 	return edge.Observe(c.routes(), deps.Log, deps.Meter, deps.Now)
 }
 
@@ -88,6 +95,8 @@ func (c *console) routes() http.Handler {
 	mux.Handle("POST /v1/cases/{tenant}/{case}/decisions", c.api(c.relayDecision))
 	mux.Handle("GET /v1/cases/{tenant}/{case}/custody", c.api(c.showCustody))
 	mux.Handle("POST /v1/cases/{tenant}/{case}/custody", c.api(c.relayCustody))
+	mux.Handle("GET "+deskapi.QueuePath, edge.Handler(c.listQueue))
+	mux.Handle(deskapi.QueuePath, edge.MethodNotAllowed("GET, HEAD"))
 	mux.Handle("GET /cases/{tenant}/{case}", c.page())
 	mux.Handle("/v1/cases/{tenant}/{case}", edge.MethodNotAllowed("GET, HEAD"))
 	mux.Handle("/v1/cases/{tenant}/{case}/action", edge.MethodNotAllowed("GET, HEAD"))
@@ -118,12 +127,21 @@ func (c *console) api(h func(http.ResponseWriter, request) *deskapi.Problem) htt
 	})
 }
 
-// identify lets staff through to the cases of their tenants.
-func (c *console) identify(w http.ResponseWriter, r *http.Request, token, challenge string, h func(http.ResponseWriter, request) *deskapi.Problem) *deskapi.Problem {
+// staff gives whose token it is.
+func (c *console) staff(w http.ResponseWriter, token, challenge string) (*Staff, *deskapi.Problem) {
 	staff, ok := c.tokens.Find(token)
 	if !ok {
 		w.Header().Set("WWW-Authenticate", challenge)
-		return unauthenticated
+		return nil, unauthenticated
+	}
+	return staff, nil
+}
+
+// identify lets staff through to the cases of their tenants.
+func (c *console) identify(w http.ResponseWriter, r *http.Request, token, challenge string, h func(http.ResponseWriter, request) *deskapi.Problem) *deskapi.Problem {
+	staff, problem := c.staff(w, token, challenge)
+	if problem != nil {
+		return problem
 	}
 	req := request{Request: r, staff: staff, tenant: r.PathValue("tenant"), caseID: r.PathValue("case")}
 	if !staff.sees(req.tenant) || ident.Token(req.caseID) != nil {

@@ -284,7 +284,7 @@ func TestLostAcknowledgementOfADecision(t *testing.T) {
 	}
 	conn := d.broker.Connect(roles.Console)
 	for lose, want := range []int{http.StatusAccepted, http.StatusAccepted, http.StatusServiceUnavailable} {
-		h, err := build(testConfig(), Deps{}, &flaky{broker: conn, lose: lose})
+		h, err := build(testConfig(), Deps{}, &flaky{broker: conn, lose: lose}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -41,6 +42,7 @@ func hashOf(s string) string {
 func testConfig() Config {
 	cfg := Defaults()
 	cfg.Listen = "127.0.0.1:0"
+	cfg.Redis.Addr = "127.0.0.1:1" // nobody listens there
 	cfg.Staff = []Staff{
 		{ID: "maya", TokenSHA256: hashOf(acmeToken), Tenants: []string{"acme-in"}},
 		{ID: "ravi", TokenSHA256: hashOf(betaToken), Tenants: []string{"beta"}},
@@ -50,6 +52,7 @@ func testConfig() Config {
 
 type desk struct {
 	broker *bustest.Broker
+	redis  *miniredis.Miniredis
 	writes *bus.Conn
 	url    string
 }
@@ -57,11 +60,13 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	b := bustest.Desk(t, bustest.Options{RequestTimeout: time.Second})
-	d := &desk{broker: b, writes: b.Connect(roles.Orchestrator)}
+	d := &desk{broker: b, writes: b.Connect(roles.Orchestrator), redis: miniredis.RunT(t)}
+	cfg := testConfig()
+	cfg.Redis.Addr = d.redis.Addr()
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	deps := Deps{Bus: b.Connect(roles.Console), Ready: func(addr string) { ready <- addr }}
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { ended <- Run(ctx, testConfig(), deps) }()
+	go func() { ended <- Run(ctx, cfg, deps) }()
 	select {
 	case addr := <-ready:
 		d.url = "http://" + addr

@@ -7,25 +7,20 @@ import (
 	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/edge"
 	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/readmodel"
 )
 
 // Config is the gateway's configuration.
 type Config struct {
 	boot.Common `yaml:",inline"`
 	// Listen is host:port of the customer API; port 0 takes a free one.
-	Listen   string    `yaml:"listen"`
-	TLS      edge.TLS  `yaml:"tls,omitempty"`
-	Redis    Redis     `yaml:"redis"`
-	Limits   Limits    `yaml:"limits"`
-	Channels []Channel `yaml:"channels"`
-	Provider Provider  `yaml:"provider"`
-}
-
-// Redis says where the shared rate limits are counted and the read model is.
-type Redis struct {
-	// Addr is host:port.
-	Addr         string `yaml:"addr"`
-	PasswordFile string `yaml:"password_file"`
+	Listen string   `yaml:"listen"`
+	TLS    edge.TLS `yaml:"tls,omitempty"`
+	// Redis is where the shared rate limits are counted and the read model is.
+	Redis    readmodel.Access `yaml:"redis"`
+	Limits   Limits           `yaml:"limits"`
+	Channels []Channel        `yaml:"channels"`
+	Provider Provider         `yaml:"provider"`
 }
 
 // Limits bound what is taken on.

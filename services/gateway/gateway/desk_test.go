@@ -255,7 +255,7 @@ func (d *desk) handlerWith(ctx context.Context, t *testing.T, b broker, deps Dep
 	cfg := testConfig(d.redis.Addr())
 	change(&cfg)
 	client := d.client(t)
-	g, h, err := build(ctx, cfg, deps.withDefaults(), b, redis_rate.NewLimiter(client), readmodel.New(client, modelPrefix))
+	g, h, err := build(ctx, cfg, deps.withDefaults(), b, redis_rate.NewLimiter(client), readmodel.New(client, readmodel.Prefix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,10 @@ func (d *desk) handlerWith(ctx context.Context, t *testing.T, b broker, deps Dep
 // client gives a client of the desk's Redis.
 func (d *desk) client(t *testing.T) *redis.Client {
 	t.Helper()
-	client := newRedis(Redis{Addr: d.redis.Addr()}, "", listTimeout)
+	client, err := readmodel.Access{Addr: d.redis.Addr()}.Open(nil, clientName, listTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -282,7 +285,7 @@ func (d *desk) list(t *testing.T, v *amendsv1.CaseView) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := readmodel.New(d.client(t), modelPrefix).Put(t.Context(), e); err != nil {
+	if err := readmodel.New(d.client(t), readmodel.Prefix).Put(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 }

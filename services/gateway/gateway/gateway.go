@@ -29,9 +29,8 @@ import (
 const (
 	// liveViews is what the gateway may listen to.
 	liveViews = "live.view.*.*"
-	// modelPrefix begins the keys of the read model. Another form of entry
-	// gets another prefix, and with it a model of its own.
-	modelPrefix = "amends-cases-1"
+	// clientName is how Redis knows the gateway.
+	clientName = "amends-gateway"
 )
 
 // Deps are the gateway's collaborators. Only Bus must be given.
@@ -92,17 +91,16 @@ type gateway struct {
 // Run serves the gateway until ctx ends; then it drains.
 func Run(ctx context.Context, cfg Config, deps Deps) error {
 	deps = deps.withDefaults()
-	var password string
-	if cfg.Redis.PasswordFile != "" {
-		secret, err := boot.ReadSecret(cfg.Redis.PasswordFile, deps.Log)
-		if err != nil {
-			return err
-		}
-		password = string(secret)
+	counts, err := cfg.Redis.Open(deps.Log, clientName, redisTimeout)
+	if err != nil {
+		return err
 	}
-	counts, lists := newRedis(cfg.Redis, password, redisTimeout), newRedis(cfg.Redis, password, listTimeout)
+	lists, err := cfg.Redis.Open(deps.Log, clientName, listTimeout)
+	if err != nil {
+		return err
+	}
 	defer func() { _, _ = counts.Close(), lists.Close() }() // they hold nothing that could be lost
-	g, h, err := build(ctx, cfg, deps, deps.Bus, redis_rate.NewLimiter(counts), readmodel.New(lists, modelPrefix))
+	g, h, err := build(ctx, cfg, deps, deps.Bus, redis_rate.NewLimiter(counts), readmodel.New(lists, readmodel.Prefix))
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/time/rate"
 )
 
@@ -25,16 +24,6 @@ const (
 	// redisPause is how long the local cap applies before Redis is asked again.
 	redisPause = time.Second
 )
-
-// newRedis gives a client whose commands take at most so long. Limits and lists
-// have one each: a slow list must not make the limits look away.
-func newRedis(cfg Redis, password string, timeout time.Duration) *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr: cfg.Addr, Password: password, ClientName: "amends-gateway",
-		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
-		ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 8,
-	})
-}
 
 // limiter counts requests in Redis for all gateways together. While Redis is
 // away each gateway applies the same rate for itself: intake goes on, capped.

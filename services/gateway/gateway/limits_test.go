@@ -14,6 +14,7 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/readmodel"
 )
 
 func newTestLimiter(t *testing.T, addr string, now func() time.Time, log *slog.Logger) *limiter {
@@ -22,7 +23,10 @@ func newTestLimiter(t *testing.T, addr string, now func() time.Time, log *slog.L
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := newRedis(Redis{Addr: addr}, "", patient)
+	client, err := readmodel.Access{Addr: addr}.Open(nil, clientName, patient)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = client.Close() })
 	return &limiter{patience: patient, redis: redis_rate.NewLimiter(client), now: now, log: log, metrics: m}
 }
