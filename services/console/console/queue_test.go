@@ -23,7 +23,7 @@ func (d *desk) listed(t *testing.T, records ...*amendsv1.CaseRecord) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }() // only a test
 	m := readmodel.New(client, readmodel.Prefix)
 	for i, r := range records {
 		if err := m.Put(t.Context(), readmodel.Entry{
