@@ -321,6 +321,12 @@ func TestRawConsumerRewinds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// The broker counts what a consumer has yet to hand out a moment after it has
+	// acknowledged a publish.
+	bustest.Await(t, "five messages pending", func() bool {
+		n, err := c.Backlog(ctx, roles.ConsumerSweep)
+		return err == nil && n.Waiting == 5
+	})
 	walk := func(n int) (seqs []uint64) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
