@@ -45,9 +45,16 @@ var personWrites = Effect{"a person writes", func(s *step) {
 
 func (s *step) takeCustody() {
 	reason := s.custodyReason()
+	if n := s.executeTask(); n != nil && running(n) != nil {
+		s.rec.OutcomeUnknown = true // nobody waits for its answer any more
+	}
 	s.cancelTasks("handed_over", amendsv1.Slice_SLICE_PAYMENT, amendsv1.Slice_SLICE_POLICY, amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
 	s.rec.Deadlines = &amendsv1.Deadlines{}
+	author := s.author()
 	s.transfer(QueueHandoff, "", reason)
+	if author != "" {
+		s.transfer(QueueHandoff, author, reason)
+	}
 	s.say("handed to people: %s", reason)
 }
 
@@ -111,10 +118,12 @@ func (s *step) custodyEvent(d *amendsv1.CustodyDecision) (Event, string) {
 	mine := c.GetCustodian() == d.GetCustodianId()
 	held := c.GetCustodian() != "" && s.at.Before(c.GetUntil().AsTime())
 	switch {
-	case s.rec.GetState() != handoff:
+	case s.rec.GetState() != handoff && (s.rec.GetState() != reconciling || d.GetStep() != amendsv1.CustodyStep_CUSTODY_STEP_TAKE):
 		return EventRefused, "not_in_custody"
 	case !check.GetValid():
 		return EventRefused, orDefault(check.GetReason(), "custodian_unchecked")
+	case s.at.Sub(d.GetSignedAt().AsTime()).Abs() > s.lim.SignatureAge:
+		return EventRefused, "signature_stale"
 	case d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_TAKE && held && !mine:
 		return EventRefused, "in_custody_of_another"
 	case d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_TAKE:
@@ -127,6 +136,13 @@ func (s *step) custodyEvent(d *amendsv1.CustodyDecision) (Event, string) {
 		return EventRefused, "custody_expired"
 	case d.GetPacketSha256() != PacketSHA256(s.rec):
 		return EventRefused, "record_changed"
+	}
+	if s.rec.GetOutcomeUnknown() {
+		// Whatever people decide, it first has to be known whether money moved.
+		if d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_INVESTIGATE && s.executeTask() != nil && len(s.executeTask().GetAttempts()) < maxAttempts {
+			return EventReconcile, ""
+		}
+		return EventRefused, "outcome_unknown"
 	}
 	switch d.GetStep() {
 	case amendsv1.CustodyStep_CUSTODY_STEP_PROPOSE:
@@ -203,6 +219,7 @@ var (
 		s.dropReply("superseded")
 		s.rec.Reply = nil
 		s.rec.Deadlines = &amendsv1.Deadlines{}
+		s.rec.Consumption.Grants++
 		s.say("%s decided: %s", d.GetCustodianId(), approval.StepName(d.GetStep()))
 	}}
 	decideByPerson = Effect{"record the decision", func(s *step) {
@@ -250,11 +267,32 @@ var (
 	}}
 	investigateAgain = Effect{"plan: payment and policy, once more", func(s *step) {
 		s.rec.Action, s.rec.ActionSha256 = nil, ""
-		if s.dispatch(amendsv1.Slice_SLICE_PAYMENT, "pay") && s.rec.GetTriage().GetOutcome() != amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY {
+		if s.dispatch(amendsv1.Slice_SLICE_PAYMENT, "pay") && !s.statusOnly() {
 			s.dispatch(amendsv1.Slice_SLICE_POLICY, "pol")
 		}
 	}}
 )
+
+// askExecutorAgain brings a case back to where its outcome is looked for.
+var askExecutorAgain = Effect{"execute task again, same key", func(s *step) {
+	s.transfer(QueueReconciliation, "", "outcome_unknown")
+	n := s.executeTask()
+	s.dispatch(n.GetSlice(), taskName(s.rec.GetCaseId(), n.GetTaskId()))
+}}
+
+// author gives who wrote the words that were just not verified: they stay with
+// that person.
+func (s *step) author() string {
+	_, judged := s.in.Payload.(*amendsv1.Verification)
+	if !judged || s.rec.GetReply().GetKind() != amendsv1.ReplyKind_REPLY_KIND_WRITTEN {
+		return ""
+	}
+	events := s.rec.GetCustody().GetEvents()
+	if len(events) == 0 || events[len(events)-1].GetTo() != QueueDesk {
+		return ""
+	}
+	return events[len(events)-1].GetFrom()
+}
 
 // approversFor gives how many people must approve a total, the order's refunds
 // of the last 30 days counted in.

@@ -25,7 +25,7 @@ const (
 )
 
 // custody gives what a custodian signed about the record as it is.
-func (w *world) custody(step amendsv1.CustodyStep, who string, valid bool) casework.Input {
+func (w *world) custody(step amendsv1.CustodyStep, who string, valid bool, change ...func(*amendsv1.CustodyDecision)) casework.Input {
 	w.tb.Helper()
 	d := &amendsv1.CustodyDecision{
 		Tenant: "acme-in", CaseId: "req-8472", Step: step, PacketSha256: casework.PacketSHA256(w.rec), CustodianId: who, KeyId: "k1",
@@ -41,6 +41,9 @@ func (w *world) custody(step amendsv1.CustodyStep, who string, valid bool) casew
 	case closes:
 		d.Text = "A person reviewed your request and decided against it."
 	default: // the others carry nothing
+	}
+	for _, f := range change {
+		f(d)
 	}
 	in := w.input("console", d, nil)
 	in.Approver = &amendsv1.ApproverCheck{Valid: valid, ApproverId: who}
@@ -145,11 +148,6 @@ func TestCustodyRefusals(t *testing.T) {
 		w.apply(w.custody(take, "sam", true))
 		return w
 	}
-	with := func(in casework.Input, change func(*amendsv1.CustodyDecision)) casework.Input {
-		d, _ := in.Payload.(*amendsv1.CustodyDecision)
-		change(d)
-		return in
-	}
 	refund := func(f func(*amendsv1.ActionRefund)) func(*amendsv1.CustodyDecision) {
 		return func(d *amendsv1.CustodyDecision) { f(d.GetRefunds()[0]) }
 	}
@@ -197,19 +195,19 @@ func TestCustodyRefusals(t *testing.T) {
 		}},
 		{"payment_unknown", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
-			return w, with(w.custody(proposes, "sam", true), refund(func(r *amendsv1.ActionRefund) { r.PaymentId = "pay_9001_a" }))
+			return w, w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.PaymentId = "pay_9001_a" }))
 		}},
 		{"currency_differs", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
-			return w, with(w.custody(proposes, "sam", true), refund(func(r *amendsv1.ActionRefund) { r.Amount = money.New(100, "JPY") }))
+			return w, w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.Amount = money.New(100, "JPY") }))
 		}},
 		{"exceeds_captured", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
-			return w, with(w.custody(proposes, "sam", true), refund(func(r *amendsv1.ActionRefund) { r.Amount = money.New(200001, "INR") }))
+			return w, w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.Amount = money.New(200001, "INR") }))
 		}},
 		{"action_not_canonical", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
-			return w, with(w.custody(proposes, "sam", true), refund(func(r *amendsv1.ActionRefund) { r.IdempotencyKey = "refund:other" }))
+			return w, w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.IdempotencyKey = "refund:other" }))
 		}},
 		{"evidence_missing", func(t *testing.T) (*world, casework.Input) {
 			w := newWorld(t, ledger8472(true))
@@ -275,7 +273,7 @@ func TestWrittenReplyIsVerified(t *testing.T) {
 	}
 	w.apply(w.custody(closes, "sam", true))
 	w.settle()
-	if got := casework.StateName(w.rec.GetState()); got != "HUMAN_HANDOFF" || w.rec.GetCustody().GetReason() != "reply_not_verified" {
+	if got := casework.StateName(w.rec.GetState()); got != "HUMAN_HANDOFF" || w.rec.GetCustody().GetReason() != "reply_not_verified" || w.rec.GetCustody().GetCustodian() != "sam" {
 		t.Fatalf("case is %s, %v", got, w.rec.GetCustody())
 	}
 	if q := casework.Packet(w.rec).GetOpenQuestions(); len(q) != 1 || !strings.Contains(q[0], "promise_unsupported: will be refunded") {

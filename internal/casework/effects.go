@@ -112,20 +112,26 @@ var (
 		s.rec.Deadlines.Recheck = nil
 		s.dropReply("superseded")
 		s.dispatch(amendsv1.Slice_SLICE_PAYMENT, "pay")
-		if p := s.rec.GetPolicy(); s.node(TaskID(s.rec.GetCaseId(), "pol")) != nil &&
-			(p.GetOutcome() != amendsv1.LookupOutcome_LOOKUP_OUTCOME_SUPPORTED || p.GetCorpusVersion() != s.rec.GetPins().GetPolicyCorpus()) {
+		if !s.statusOnly() && !s.hasPolicy() {
 			s.dispatch(amendsv1.Slice_SLICE_POLICY, "pol") // what was not found may be there by now
 		}
 		s.say("evidence is looked up again")
 	}}
 )
 
+// hasPolicy reports whether the policy need not be looked up again.
+func (s *step) hasPolicy() bool {
+	p := s.rec.GetPolicy()
+	return s.node(TaskID(s.rec.GetCaseId(), "pol")).GetStatus() == amendsv1.TaskStatus_TASK_STATUS_SUCCEEDED &&
+		p.GetOutcome() == amendsv1.LookupOutcome_LOOKUP_OUTCOME_SUPPORTED && p.GetRule() != nil && p.GetCorpusVersion() == s.rec.GetPins().GetPolicyCorpus()
+}
+
 // assess runs the rules over the record; only a merge reads the finding.
 func (s *step) assess() {
 	t := s.rec.GetTriage()
 	s.finding = entitlement.Assess(entitlement.Question{
 		OrderID: t.GetOrderId(), Payment: s.rec.GetPayment(), Policy: s.rec.GetPolicy(), PinnedCorpus: s.rec.GetPins().GetPolicyCorpus(),
-		ReceivedAt: s.rec.GetOpenedAt().AsTime(), StatusOnly: t.GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY,
+		ReceivedAt: s.rec.GetOpenedAt().AsTime(), StatusOnly: s.statusOnly(),
 		ClaimsRefund: t.GetClaimsRefund(),
 	})
 	if s.finding.Kind == entitlement.Refund {

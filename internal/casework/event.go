@@ -49,6 +49,7 @@ const (
 	EventDeclined        Event = "custody.declines"
 	EventAsked           Event = "custody.asks"
 	EventInvestigate     Event = "custody.investigates"
+	EventReconcile       Event = "custody.reconciles"
 	EventWritten         Event = "custody.closes"
 	EventRefused         Event = "input.refused"
 )

@@ -1,6 +1,9 @@
 package casework
 
 import (
+	"slices"
+	"time"
+
 	"github.com/amends-dev/amends/internal/entitlement"
 	"github.com/amends-dev/amends/internal/money"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
@@ -29,6 +32,22 @@ var (
 		return int(s.rec.GetConsumption().GetClarifications()) < s.lim.Clarifications
 	}}
 )
+
+// nothingMoved: no refund of this case exists or may exist, so that a withdrawal
+// may say so (TRUTH-1).
+var nothingMoved = Guard{"nothing was refunded", func(s *step) bool { return !s.moved() }}
+
+func (s *step) moved() bool {
+	if s.rec.GetOutcomeUnknown() {
+		return true
+	}
+	for _, r := range s.rec.GetEffect().GetRefunds() {
+		if r.GetOutcome().GetRefundId() != "" {
+			return true
+		}
+	}
+	return false
+}
 
 // Guards of the merge.
 var (
@@ -59,10 +78,23 @@ var (
 			if a.GetStatus() == amendsv1.AttemptStatus_ATTEMPT_STATUS_ACCEPTED {
 				failed = 0 // a recheck starts its own count
 			}
+			if a.GetDispatchedAt().AsTime().Before(s.fromPeople()) {
+				failed = 0 // so does what people ask for
+			}
 		}
 		return s.retryable && failed < s.lim.Attempts
 	}}
 )
+
+// fromPeople is when the case last came back from a queue or a custodian.
+func (s *step) fromPeople() (at time.Time) {
+	for _, e := range s.rec.GetCustody().GetEvents() {
+		if e.GetTo() == QueueDesk {
+			at = e.GetAt().AsTime()
+		}
+	}
+	return at
+}
 
 // maxAttempts is what a task can hold.
 const maxAttempts = 96
@@ -110,7 +142,7 @@ func matches(s *step) bool {
 		if got.GetIdempotencyKey() != want.GetIdempotencyKey() || got.GetPaymentId() != want.GetPaymentId() ||
 			!money.Equal(got.GetAmount(), want.GetAmount()) || got.GetOutcome().GetRefundId() == "" ||
 			got.GetOutcome().GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED || !moving(got.GetOutcome().GetProviderStatus()) ||
-			got.GetReadBack() != nil && !moving(got.GetReadBack().GetStatus()) {
+			got.GetReadBack() != nil && !moving(got.GetReadBack().GetStatus()) || slices.Contains(s.rec.GetFailedRefunds(), got.GetOutcome().GetRefundId()) {
 			return false
 		}
 	}

@@ -1,6 +1,10 @@
 package casework
 
-import "time"
+import (
+	"time"
+
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
 
 // Limits bound every loop of a case. They belong to the rule set a case is
 // pinned to.
@@ -39,10 +43,18 @@ type Limits struct {
 	// CustodyLease is how long a custodian holds a case before somebody else
 	// may take it.
 	CustodyLease time.Duration
+	// SignatureAge is how old a custodian's signature may be.
+	SignatureAge time.Duration
 	// TaskActions is the tool-call budget of one task.
 	TaskActions int
 	// TaskTokens is the model-token budget of one task.
 	TaskTokens int
+}
+
+// DelegationsOf is how often a case may delegate: a custodian's decision always
+// has the work it needs.
+func (l Limits) DelegationsOf(rec *amendsv1.CaseRecord) int {
+	return l.Delegations + l.Reserve*int(rec.GetConsumption().GetGrants())
 }
 
 // DefaultLimits are the desk's defaults.
@@ -54,7 +66,7 @@ func DefaultLimits() Limits {
 		RecheckEvery: 4 * time.Hour, Rechecks: 6,
 		Redrafts: 2, Clarifications: 2, ClarifyDeadline: 72 * time.Hour,
 		Delegations: 20, Reserve: 6, ModelTokens: 60000,
-		Messages: 60, MessageBytes: 192 << 10, Inputs: 500, InputReserve: 250, CustodyLease: 8 * time.Hour,
+		Messages: 60, MessageBytes: 192 << 10, Inputs: 500, InputReserve: 250, CustodyLease: 8 * time.Hour, SignatureAge: 10 * time.Minute,
 		TaskActions: 16, TaskTokens: 12000,
 	}
 }

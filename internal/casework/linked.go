@@ -27,7 +27,7 @@ func LinkedID(requestID string, n int) string {
 // it in the input (OpensCaseId); for the linked case itself it is its own.
 func Continues(rec *amendsv1.CaseRecord, in Input) bool {
 	_, message := in.Payload.(*amendsv1.CustomerMessage)
-	return message && rec != nil && Closed(rec) && (in.GetOpensCaseId() == "" || in.GetOpensCaseId() == rec.GetCaseId())
+	return message && rec != nil && Closed(rec) && in.GetEnvelope().GetCustomerId() == rec.GetCustomerId() && (in.GetOpensCaseId() == "" || in.GetOpensCaseId() == rec.GetCaseId())
 }
 
 // NeedsTriage reports whether the shell must triage the input's message before

@@ -159,6 +159,14 @@ var (
 			s.succeed()
 			s.cancelTasks("effect_settled", amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
 		}
+		switch e.GetClass() {
+		case amendsv1.EffectClass_EFFECT_CLASS_REFUSED: // final
+			s.rec.OutcomeUnknown = false
+			s.endAttempt()
+		case amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN: // and never will be
+			s.rec.OutcomeUnknown = false
+		default: // an acknowledgement is above, the others leave it open
+		}
 		if s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL {
 			s.succeed() // it asked what became of the action, and has its answer
 		}
@@ -168,6 +176,22 @@ var (
 		s.startReply(amendsv1.ReplyKind_REPLY_KIND_REFUNDED)
 	}}
 )
+
+// What the provider says of refunds while an effect is under way.
+var (
+	saysRefundFailed = Guard{"a refund failed", func(s *step) bool {
+		e, ok := s.in.Payload.(*amendsv1.ProviderEvent)
+		return ok && e.GetKind() == refundFailed && len(s.rec.GetFailedRefunds()) < maxFailedRefunds
+	}}
+	noteFailedRefund = Effect{"remember which, for the acknowledgement", func(s *step) {
+		e, _ := s.in.Payload.(*amendsv1.ProviderEvent) // the guard saw it
+		s.rec.FailedRefunds = addOnce(s.rec.GetFailedRefunds(), e.GetObjectId())
+		s.say("the provider says that refund %s failed", e.GetObjectId())
+	}}
+)
+
+// maxFailedRefunds is what a record can hold.
+const maxFailedRefunds = 64
 
 // dispatchCancel asks the executor to withdraw the action, unless it is being
 // asked already.

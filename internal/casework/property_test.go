@@ -107,12 +107,12 @@ func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
 	case "custody":
 		who := rapid.SampledFrom([]string{"sam", "sam", "lee"}).Draw(t, "custodian")
 		step := amendsv1.CustodyStep(rapid.Int32Range(1, 7).Draw(t, "step"))
-		in := w.custody(step, who, rapid.Bool().Draw(t, "valid"))
-		if rapid.IntRange(0, 4).Draw(t, "stale") == 0 {
-			d, _ := in.Payload.(*amendsv1.CustodyDecision)
-			d.PacketSha256 = strings.Repeat("0", 64)
-		}
-		return in, true
+		stale := rapid.IntRange(0, 4).Draw(t, "stale") == 0
+		return w.custody(step, who, rapid.IntRange(0, 4).Draw(t, "valid") > 0, func(d *amendsv1.CustodyDecision) {
+			if stale {
+				d.PacketSha256 = strings.Repeat("0", 64)
+			}
+		}), true
 	default:
 		if w.rec.GetAction() == nil {
 			return casework.Input{}, false
@@ -169,6 +169,18 @@ func (w *world) check(t *rapid.T, before *amendsv1.CaseRecord) {
 		}
 	default: // the other states promise nothing about money
 	}
+	made := rec.GetOutcomeUnknown()
+	for _, r := range rec.GetEffect().GetRefunds() {
+		made = made || r.GetOutcome().GetRefundId() != ""
+	}
+	for _, f := range rec.GetReply().GetFacts() {
+		if f.GetKind() == amendsv1.ClaimKind_CLAIM_KIND_CANCELLED_NOTHING_REFUNDED && made && rec.GetState() == amendsv1.CaseState_CASE_STATE_CANCELLED {
+			t.Fatal("TRUTH-1: a case that may have refunded says that nothing was refunded")
+		}
+	}
+	if rec.GetOutcomeUnknown() && casework.Closed(rec) {
+		t.Fatalf("MONEY-3: %s with an outcome that nobody knows", casework.StateName(rec.GetState()))
+	}
 	if queue := rec.GetCustody().GetQueue() == casework.QueueHandoff; queue != (rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF) {
 		t.Fatalf("LIVE-1: %s with the case in queue %q", casework.StateName(rec.GetState()), rec.GetCustody().GetQueue())
 	}
@@ -178,7 +190,7 @@ func (w *world) check(t *rapid.T, before *amendsv1.CaseRecord) {
 	if !waits && !queue && !done {
 		t.Fatalf("LIVE-1: %s at v%d waits for nothing", casework.StateName(rec.GetState()), rec.GetVersion())
 	}
-	if int(rec.GetConsumption().GetDelegations()) > w.lim.Delegations {
+	if int(rec.GetConsumption().GetDelegations()) > w.lim.DelegationsOf(rec) {
 		t.Fatalf("BUDGET-1: %d delegations", rec.GetConsumption().GetDelegations())
 	}
 	for _, task := range w.tasks() {

@@ -70,7 +70,7 @@ var Table = []Row{
 	{"triaged.status", []amendsv1.CaseState{received}, EventTriaged, guards(isStatusOnly), investigating, effects(planStatus)},
 	{"triaged.clarify", []amendsv1.CaseState{received}, EventTriaged, guards(isUnclear, clarificationsLeft), awaitCustomer, effects(askCustomer)},
 	{"triaged.clarify.none_left", []amendsv1.CaseState{received}, EventTriaged, guards(isUnclear), handoff, effects(handOver)},
-	{"triaged.cancel", []amendsv1.CaseState{received}, EventTriaged, guards(isCancel), cancelled, effects(withdraw)},
+	{"triaged.cancel", []amendsv1.CaseState{received}, EventTriaged, guards(isCancel, nothingMoved), cancelled, effects(withdraw)},
 	{"triaged.person", []amendsv1.CaseState{received}, EventTriaged, nil, handoff, effects(handOver)},
 
 	{"customer.answered", []amendsv1.CaseState{awaitCustomer}, EventMessage, nil, received, effects(recordMessage, triageInput)},
@@ -122,6 +122,7 @@ var Table = []Row{
 	{"effect.reconcile_again", []amendsv1.CaseState{reconciling}, EventEffectOverdue, guards(dispatchesEverLeft), Same, effects(executeAgain)},
 	{"effect.reconcile.person", []amendsv1.CaseState{reconciling}, EventEffectOverdue, nil, handoff, effects(handOver)},
 	{"effect.undecidable.again", []amendsv1.CaseState{reconciling}, EventUndecidable, nil, Same, effects(recordEffect, reconcileLater)},
+	{"effect.provider_failed", []amendsv1.CaseState{requested, reconciling}, EventProvider, guards(saysRefundFailed), Same, effects(noteFailedRefund)},
 	{"effect.late", []amendsv1.CaseState{handoff}, EventAcknowledged, nil, Same, effects(recordEffect)},
 
 	{"draft.returned", live, EventDraft, guards(isDrafting), Same, effects(recordDraft, verifyDraft)},
@@ -130,7 +131,9 @@ var Table = []Row{
 	{"reply.rejected", live, EventReplyRejected, guards(redraftsLeft), Same, effects(recordRejection, redraft)},
 	{"reply.rejected.none_left", live, EventReplyRejected, nil, handoff, effects(recordRejection, personWrites)},
 
-	{"cancelled", open6, EventCancel, nil, cancelled, effects(recordMessage, raiseCancel, withdraw)},
+	{"cancelled", open6, EventCancel, guards(nothingMoved), cancelled, effects(recordMessage, raiseCancel, withdraw)},
+	{"cancel.person", open6, EventCancel, nil, handoff, effects(recordMessage, raiseCancel, handOver)},
+	{"cancel.recorded", []amendsv1.CaseState{handoff, reconciling}, EventCancel, nil, Same, effects(recordMessage, raiseCancel)},
 	{"cancel.requested", []amendsv1.CaseState{requested}, EventCancel, nil, Same, effects(recordMessage, raiseCancel, askToCancel)},
 
 	{"refund.failed_later", []amendsv1.CaseState{refunded, closed}, EventRefundFailed, nil, handoff, effects(handOver)},
@@ -139,11 +142,13 @@ var Table = []Row{
 	{"budget.spent.no_notice", []amendsv1.CaseState{handoff}, EventBudgetSpent, nil, Same, effects(dropFurther, personWrites)},
 
 	{"custody.taken", []amendsv1.CaseState{handoff}, EventCustodyTaken, nil, Same, effects(takeCase)},
+	{"custody.taken.reconciling", []amendsv1.CaseState{reconciling}, EventCustodyTaken, nil, handoff, effects(handOver, takeCase)},
 	{"custody.released", []amendsv1.CaseState{handoff}, EventCustodyReleased, nil, Same, effects(releaseCase)},
 	{"custody.proposes", []amendsv1.CaseState{handoff}, EventProposed, nil, awaitApproval, effects(returnCase, decideByPerson, proposeByPerson, awaitApprover)},
 	{"custody.declines", []amendsv1.CaseState{handoff}, EventDeclined, nil, declined, effects(returnCase, declineByPerson, explainDenial)},
 	{"custody.asks", []amendsv1.CaseState{handoff}, EventAsked, nil, awaitCustomer, effects(returnCase, awaitAnswer, sendWritten)},
 	{"custody.investigates", []amendsv1.CaseState{handoff}, EventInvestigate, nil, investigating, effects(returnCase, investigateAgain)},
+	{"custody.reconciles", []amendsv1.CaseState{handoff}, EventReconcile, nil, reconciling, effects(returnCase, askExecutorAgain)},
 	{"custody.closes", []amendsv1.CaseState{handoff}, EventWritten, nil, declined, effects(returnCase, declineByPerson, sendWritten)},
 
 	{"message.recorded", []amendsv1.CaseState{received, investigating, awaitApproval, requested, reconciling, refunded, declined, cancelled, handoff}, EventMessage, nil, Same, effects(recordMessage)},

@@ -29,7 +29,7 @@ func TaskID(caseID, name string) string { return "task-" + ident.Suffix(caseID) 
 // delegate any more.
 func (s *step) dispatch(slice amendsv1.Slice, name string) bool {
 	c := s.rec.GetConsumption()
-	limit := s.lim.Delegations
+	limit := s.lim.DelegationsOf(s.rec)
 	if reply := slice == amendsv1.Slice_SLICE_COMPOSE || slice == amendsv1.Slice_SLICE_VERIFY; !reply {
 		limit -= s.lim.Reserve // the continuation reserve: the case can always be answered or handed over
 	}
@@ -136,14 +136,23 @@ func wanted(slice amendsv1.Slice, slices []amendsv1.Slice) bool {
 	return len(slices) == 0
 }
 
-// planned reports whether every task of the plan has succeeded.
+// planned reports whether every task of the plan has succeeded. What an earlier
+// plan wanted, before people had the case, and this one does not is left out.
 func (s *step) planned() bool {
 	for _, n := range s.rec.GetTasks() {
-		if investigative(n.GetSlice()) && n.GetStatus() != amendsv1.TaskStatus_TASK_STATUS_SUCCEEDED {
+		switch {
+		case !investigative(n.GetSlice()) || n.GetStatus() == amendsv1.TaskStatus_TASK_STATUS_SUCCEEDED:
+		case n.GetSlice() == amendsv1.Slice_SLICE_POLICY && s.statusOnly() && n.GetStatus() != amendsv1.TaskStatus_TASK_STATUS_RUNNING:
+		default:
 			return false
 		}
 	}
 	return true
+}
+
+// statusOnly reports a plan without an action: it needs no policy.
+func (s *step) statusOnly() bool {
+	return s.rec.GetTriage().GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY
 }
 
 func investigative(slice amendsv1.Slice) bool {

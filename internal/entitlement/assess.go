@@ -32,6 +32,7 @@ const (
 	ReasonIncomplete      = "evidence_incomplete"
 	ReasonContradiction   = "ledger_contradiction"
 	ReasonPolicyMissing   = "policy_not_found"
+	ReasonPolicyNoRule    = "policy_without_rule"
 	ReasonPolicyStale     = "policy_superseded"
 	ReasonPolicyConflict  = "policy_conflict"
 	ReasonSinglePayment   = "single_payment"

@@ -48,7 +48,7 @@ func (l *ledger) excessFinding(q Question) Finding {
 	if dup == nil {
 		return person(ReasonPartialExcess)
 	}
-	if f, ok := policyStop(q); ok {
+	if f, ok := l.policyStop(q); ok {
 		return f
 	}
 	window := time.Duration(q.Policy.GetRule().GetWindowHours()) * time.Hour
@@ -98,11 +98,13 @@ func (l *ledger) duplicates() []*amendsv1.Capture {
 }
 
 // policyStop answers when the policy does not carry a refund.
-func policyStop(q Question) (Finding, bool) {
+func (l *ledger) policyStop(q Question) (Finding, bool) {
 	p := q.Policy
 	switch {
-	case p.GetOutcome() != amendsv1.LookupOutcome_LOOKUP_OUTCOME_SUPPORTED || p.GetPassage() == nil || p.GetRule() == nil:
-		return hold(ReasonPolicyMissing, claim(amendsv1.ClaimKind_CLAIM_KIND_EVIDENCE_PENDING)), true
+	case p.GetOutcome() != amendsv1.LookupOutcome_LOOKUP_OUTCOME_SUPPORTED || p.GetPassage() == nil:
+		return hold(ReasonPolicyMissing, l.paymentFacts()...), true
+	case p.GetRule() == nil:
+		return person(ReasonPolicyNoRule), true // found, and it leaves the matter to people
 	case len(p.GetConflicts()) > 0:
 		f := person(ReasonPolicyConflict)
 		for _, c := range p.GetConflicts() {
@@ -110,7 +112,7 @@ func policyStop(q Question) (Finding, bool) {
 		}
 		return f, true
 	case p.GetPassage().GetSuperseded() || p.GetCorpusVersion() != q.PinnedCorpus || p.GetRule().GetName() != KindDuplicate:
-		return hold(ReasonPolicyStale, claim(amendsv1.ClaimKind_CLAIM_KIND_EVIDENCE_PENDING)), true
+		return hold(ReasonPolicyStale, l.paymentFacts()...), true
 	}
 	return Finding{}, false
 }

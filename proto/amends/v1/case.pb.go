@@ -383,10 +383,13 @@ type CaseRecord struct {
 	// The case this one continues, when a closed one got another message.
 	ContinuesCaseId string `protobuf:"bytes,45,opt,name=continues_case_id,json=continuesCaseId,proto3" json:"continues_case_id,omitempty"`
 	// The linked case that continues this one.
-	ContinuedByCaseId string       `protobuf:"bytes,47,opt,name=continued_by_case_id,json=continuedByCaseId,proto3" json:"continued_by_case_id,omitempty"`
-	Replies           []*SentReply `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	ContinuedByCaseId string `protobuf:"bytes,47,opt,name=continued_by_case_id,json=continuedByCaseId,proto3" json:"continued_by_case_id,omitempty"`
+	// Refunds of the order that the provider said have failed, while an effect of
+	// this case was under way and might be one of them.
+	FailedRefunds []string     `protobuf:"bytes,48,rep,name=failed_refunds,json=failedRefunds,proto3" json:"failed_refunds,omitempty"`
+	Replies       []*SentReply `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CaseRecord) Reset() {
@@ -662,6 +665,13 @@ func (x *CaseRecord) GetContinuedByCaseId() string {
 		return x.ContinuedByCaseId
 	}
 	return ""
+}
+
+func (x *CaseRecord) GetFailedRefunds() []string {
+	if x != nil {
+		return x.FailedRefunds
+	}
+	return nil
 }
 
 func (x *CaseRecord) GetReplies() []*SentReply {
@@ -1176,8 +1186,10 @@ type Consumption struct {
 	// Consumed by late, stale and rejected work; also part of the totals.
 	WastedModelTokens uint32 `protobuf:"varint,9,opt,name=wasted_model_tokens,json=wastedModelTokens,proto3" json:"wasted_model_tokens,omitempty"`
 	Inputs            uint32 `protobuf:"varint,10,opt,name=inputs,proto3" json:"inputs,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Decisions of custodians; each grants the case a little more work.
+	Grants        uint32 `protobuf:"varint,11,opt,name=grants,proto3" json:"grants,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Consumption) Reset() {
@@ -1276,6 +1288,13 @@ func (x *Consumption) GetWastedModelTokens() uint32 {
 func (x *Consumption) GetInputs() uint32 {
 	if x != nil {
 		return x.Inputs
+	}
+	return 0
+}
+
+func (x *Consumption) GetGrants() uint32 {
+	if x != nil {
+		return x.Grants
 	}
 	return 0
 }
@@ -1469,7 +1488,7 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason\x12(\n" +
 	"\vapprover_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
 	"approverId\x122\n" +
-	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\x96\x0e\n" +
+	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\xcd\x0e\n" +
 	"\n" +
 	"CaseRecord\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
@@ -1512,7 +1531,8 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\btimeline\x18+ \x03(\v2\x18.amends.v1.TimelineEntryB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\btimeline\x12<\n" +
 	"\ahandled\x18, \x03(\v2\x17.amends.v1.HandledInputB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\ahandled\x123\n" +
 	"\x11continues_case_id\x18- \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fcontinuesCaseId\x128\n" +
-	"\x14continued_by_case_id\x18/ \x01(\tB\a\xbaH\x04r\x02\x18@R\x11continuedByCaseId\x128\n" +
+	"\x14continued_by_case_id\x18/ \x01(\tB\a\xbaH\x04r\x02\x18@R\x11continuedByCaseId\x125\n" +
+	"\x0efailed_refunds\x180 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10@\"\x04r\x02\x18@R\rfailedRefunds\x128\n" +
 	"\areplies\x18. \x03(\v2\x14.amends.v1.SentReplyB\b\xbaH\x05\x92\x01\x02\x10 R\areplies\"\xdb\x01\n" +
 	"\x0fRecordedMessage\x12'\n" +
 	"\n" +
@@ -1563,7 +1583,7 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\x0ecustomer_reply\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\rcustomerReply\x124\n" +
 	"\arecheck\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\arecheck\x126\n" +
 	"\bapproval\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bapproval\x122\n" +
-	"\x06effect\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06effect\"\xd3\x02\n" +
+	"\x06effect\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06effect\"\xeb\x02\n" +
 	"\vConsumption\x12 \n" +
 	"\vdelegations\x18\x01 \x01(\rR\vdelegations\x12\x1a\n" +
 	"\bredrafts\x18\x02 \x01(\rR\bredrafts\x12\x1a\n" +
@@ -1576,7 +1596,8 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\aactions\x18\b \x01(\rR\aactions\x12.\n" +
 	"\x13wasted_model_tokens\x18\t \x01(\rR\x11wastedModelTokens\x12\x16\n" +
 	"\x06inputs\x18\n" +
-	" \x01(\rR\x06inputs\"\xa2\x02\n" +
+	" \x01(\rR\x06inputs\x12\x16\n" +
+	"\x06grants\x18\v \x01(\rR\x06grants\"\xa2\x02\n" +
 	"\rTimelineEntry\x12!\n" +
 	"\aversion\x18\x01 \x01(\x04B\a\xbaH\x042\x02(\x01R\aversion\x12\x1b\n" +
 	"\x03row\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x03row\x126\n" +
