@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/amends-dev/amends/internal/approval"
@@ -119,6 +121,11 @@ type custodyDecided struct {
 	State    string `json:"state"`
 	// Unjudged: the judgement was waited for and did not come.
 	Unjudged bool `json:"unjudged"`
+	// Sent: the custodian's own words left the desk. Rejected says why not.
+	Sent     bool     `json:"sent"`
+	Rejected []string `json:"rejected,omitempty"`
+
+	decided uint64
 }
 
 // reportCustody tells what became of a decision. It is an error unless the
@@ -142,7 +149,11 @@ func (f *signFlags) reportCustody(ctx context.Context, t *terminal, desk *deskcl
 			failure = errors.New("refused: " + display.Line(j.Refused))
 		}
 		out.Recorded, out.Refused, out.Version, out.State = err == nil, j.Refused, j.Version, j.State
-		line = fmt.Sprintf("%s by %s (v%d, %s)", out.Step, out.Custodian, j.Version, display.Line(j.State))
+		out.decided = j.Version
+		if failure == nil && d.GetText() != "" {
+			failure = verdict(ctx, desk, in, &out)
+		}
+		line = fmt.Sprintf("%s by %s (v%d, %s)", out.Step, out.Custodian, out.Version, display.Line(out.State))
 	}
 	if f.JSON {
 		return errors.Join(t.writeJSON(out), failure)
@@ -152,6 +163,46 @@ func (f *signFlags) reportCustody(ctx context.Context, t *terminal, desk *deskcl
 	}
 	return failure
 }
+
+// verdict waits until a custodian's own words were sent, or came back from the
+// verifier with what is wrong with them.
+func verdict(ctx context.Context, desk *deskclient.Console, in handedIn, out *custodyDecided) error {
+	seen := out.Version
+	for pause := askAgain; ; pause = min(2*pause, maxPause) {
+		shown, err := desk.Record(ctx, in.tenant, in.caseID, seen+1)
+		rec := new(amendsv1.CaseRecord)
+		if err == nil {
+			err = protojson.Unmarshal(shown.Record, rec)
+		}
+		if err == nil {
+			seen = max(seen, shown.Version)
+			out.Version, out.State = shown.Version, shown.State
+			for _, r := range rec.GetReplies() {
+				if r.GetVersion() > out.decided && r.GetKind() == amendsv1.ReplyKind_REPLY_KIND_WRITTEN {
+					out.Sent = true
+					return nil
+				}
+			}
+			if shown.State == stateHandoff {
+				for _, c := range rec.GetVerification().GetChecks() {
+					if !c.GetSupported() {
+						out.Rejected = append(out.Rejected, c.GetReason()+": "+c.GetFound())
+					}
+				}
+				return fmt.Errorf("not sent, the case is back with you: %s", display.Line(strings.Join(out.Rejected, "; ")))
+			}
+		} else if p, ok := errors.AsType[*deskapi.Problem](err); ok && p.RetryAfter == 0 {
+			return err
+		}
+		if sleep(ctx, pause) != nil {
+			out.Unjudged = true
+			return fmt.Errorf("decided; whether the text is sent is not known yet (v%d, %s)", seen, display.Line(out.State))
+		}
+	}
+}
+
+// stateHandoff is where a case is that people have.
+const stateHandoff = "HUMAN_HANDOFF"
 
 // showCustody writes who has a case and the packet to decide it by.
 func showCustody(w io.Writer, c deskapi.Custody, packet string) {

@@ -21,8 +21,10 @@ import (
 
 // fakeCustody is a console with one case in custody. It can lie.
 type fakeCustody struct {
-	change   func(*deskapi.Custody)
-	refused  string
+	change  func(*deskapi.Custody)
+	refused string
+	// rejected is why the verifier sends a text back.
+	rejected string
 	received []*amendsv1.CustodyDecision
 }
 
@@ -65,7 +67,19 @@ func (c *fakeCustody) serve(t *testing.T) string {
 		return nil
 	}))
 	mux.Handle("GET /v1/cases/acme-in/req-8472", edge.Handler(func(w http.ResponseWriter, _ *http.Request) *deskapi.Problem {
-		edge.WriteJSON(w, 200, deskapi.Record{Version: 7, State: "AWAITING_APPROVAL", Decisions: []deskapi.Judgement{
+		state := "VERIFIED_CLOSED"
+		rec := &amendsv1.CaseRecord{Replies: []*amendsv1.SentReply{
+			{Kind: amendsv1.ReplyKind_REPLY_KIND_HANDOFF, Version: 5}, {Kind: amendsv1.ReplyKind_REPLY_KIND_WRITTEN, Version: 9},
+		}}
+		if c.rejected != "" {
+			state, rec.Replies = stateHandoff, rec.Replies[:1]
+			rec.Verification = &amendsv1.Verification{Checks: []*amendsv1.ClaimCheck{{What: "promise", Found: "soon", Reason: c.rejected}}}
+		}
+		body, err := protojson.Marshal(rec)
+		if err != nil {
+			t.Error(err)
+		}
+		edge.WriteJSON(w, 200, deskapi.Record{Version: 9, State: state, Record: body, Decisions: []deskapi.Judgement{
 			{MessageID: "m-1", Version: 7, State: "AWAITING_APPROVAL", Refused: c.refused},
 		}})
 		return nil
@@ -153,6 +167,21 @@ func TestCustodyIsNotSigned(t *testing.T) {
 		if got.code != c.code || !strings.Contains(got.err, c.says) || len(console.received) != 0 {
 			t.Errorf("%s: %+v, %d handed in", name, got, len(console.received))
 		}
+	}
+}
+
+// A text that the verifier sends back is a failure of the command.
+func TestCustodyTextThatIsNotSent(t *testing.T) {
+	t.Parallel()
+	dir, _ := files(t)
+	console := &fakeCustody{rejected: "promise_unsupported"}
+	got := amends(t, nil, custodyArgs("decide", dir, console.serve(t), "--ask", "Shall we soon?", "--yes", "--json")...)
+	var out custodyDecided
+	if err := json.Unmarshal([]byte(got.out), &out); err != nil {
+		t.Fatalf("%v in %q", err, got.out)
+	}
+	if got.code != exitFailed || out.Sent || len(out.Rejected) != 1 || out.Rejected[0] != "promise_unsupported: soon" || out.State != stateHandoff || !strings.Contains(got.err, "promise_unsupported") {
+		t.Errorf("%+v, code %d, %s", out, got.code, got.err)
 	}
 }
 

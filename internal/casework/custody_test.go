@@ -195,19 +195,23 @@ func TestCustodyRefusals(t *testing.T) {
 		}},
 		{"payment_unknown", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
-			return w, w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.PaymentId = "pay_9001_a" }))
+			in := w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.PaymentId = "pay_9001_a" }))
+			return w, in
 		}},
 		{"currency_differs", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
-			return w, w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.Amount = money.New(100, "JPY") }))
+			in := w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.Amount = money.New(100, "JPY") }))
+			return w, in
 		}},
 		{"exceeds_captured", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
-			return w, w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.Amount = money.New(200001, "INR") }))
+			in := w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.Amount = money.New(200001, "INR") }))
+			return w, in
 		}},
 		{"action_not_canonical", func(t *testing.T) (*world, casework.Input) {
 			w := taken(t)
-			return w, w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.IdempotencyKey = "refund:other" }))
+			in := w.custody(proposes, "sam", true, refund(func(r *amendsv1.ActionRefund) { r.IdempotencyKey = "refund:other" }))
+			return w, in
 		}},
 		{"evidence_missing", func(t *testing.T) (*world, casework.Input) {
 			w := newWorld(t, ledger8472(true))

@@ -105,6 +105,9 @@ func (c *console) queued(ctx context.Context, queue string, entries []readmodel.
 			Tenant: rec.GetTenant(), CaseID: rec.GetCaseId(), OrderID: rec.GetTriage().GetOrderId(), State: stateName(rec.GetState()), Queue: queue,
 			Reason: rec.GetCustody().GetReason(), Custodian: rec.GetCustody().GetCustodian(), Since: rec.GetCustody().GetSince().AsTime(), Version: rec.GetVersion(),
 		}
+		if !c.now().Before(rec.GetCustody().GetUntil().AsTime()) {
+			one.Custodian = "" // anybody may take it
+		}
 		if queue == deskapi.QueueApproval {
 			one.Reason, one.Custodian, one.Since = rec.GetDecision().GetReason(), "", rec.GetAction().GetCreated().AsTime()
 		}

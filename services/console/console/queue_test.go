@@ -60,8 +60,9 @@ func TestQueuesShowCasesAsTheyAreNow(t *testing.T) {
 	waiting := record(5)
 	all = append(all, waiting)
 	d.listed(t, all...)
-	all[0].Custody.Custodian, all[0].Custody.Since = "sam", timestamppb.New(time.Unix(5000, 0))
-	all[1].State = amendsv1.CaseState_CASE_STATE_DECLINED // it has moved on since it was listed
+	all[0].Custody.Custodian, all[0].Custody.Since, all[0].Custody.Until = "sam", timestamppb.New(time.Unix(5000, 0)), timestamppb.New(time.Now().Add(time.Hour))
+	all[2].Custody.Custodian, all[2].Custody.Until = "lee", timestamppb.Now() // it has run out
+	all[1].State = amendsv1.CaseState_CASE_STATE_DECLINED                     // it has moved on since it was listed
 	for _, r := range all {
 		d.commit(t, r)
 	}
@@ -73,7 +74,7 @@ func TestQueuesShowCasesAsTheyAreNow(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	rest, err := desk.Queue(t.Context(), "acme-in", "handoff", first.Next, 2)
-	if err != nil || len(rest.Cases) != 1 || rest.Cases[0].CaseID != "req-3" || rest.Next != "" {
+	if err != nil || len(rest.Cases) != 1 || rest.Cases[0].CaseID != "req-3" || rest.Cases[0].Custodian != "" || rest.Next != "" {
 		t.Errorf("%+v, %v", rest, err)
 	}
 	approvals, err := desk.Queue(t.Context(), "acme-in", "approval", "", 0)
