@@ -45,7 +45,7 @@ test-short: ## Run the quick tests, without the race detector
 	go test -short -timeout 2m ./...
 
 .PHONY: fuzz
-fuzz: ## Fuzz every parser for FUZZTIME (default 5s each)
+fuzz: ## Fuzz the parsers at the door for a minute, the others for FUZZTIME (2s) each
 	scripts/fuzz.sh
 
 .PHONY: check
