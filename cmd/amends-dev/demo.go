@@ -24,6 +24,11 @@ var duplicateLedger []byte
 //go:embed ledgers/hold.json
 var holdLedger []byte
 
+// trialLedger is what a new desk of `up` has.
+//
+//go:embed ledgers/trial.json
+var trialLedger []byte
+
 const (
 	demoCase    = "req-8472"
 	demoMessage = "Order 8472 was charged twice, and my refund has not arrived. Please investigate and resolve it."

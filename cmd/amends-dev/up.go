@@ -54,14 +54,14 @@ func (u upCmd) Run(ctx context.Context, c *console) error {
 	}
 }
 
-// begin loads the trial order where it is not yet there, and says what to do.
+// begin loads the trial orders where there are none yet, and says what to do.
 func (u upCmd) begin(ctx context.Context, c *console, desk *allinone.Desk) error {
 	have, err := desk.Provider.Ledger(ctx)
 	if err != nil {
 		return err
 	}
 	if len(have.Orders) == 0 {
-		if err := load(ctx, desk, duplicateLedger); err != nil {
+		if err := load(ctx, desk, trialLedger); err != nil {
 			return err
 		}
 	}
@@ -97,33 +97,42 @@ func quote(path string) string {
 
 func (u upCmd) explain(c *console, desk *allinone.Desk) {
 	t := desk.Trial
+	secret := func(name string) string { return quote(filepath.Join(desk.Dir(), "secrets", name)) }
 	c.printf(`The desk is up. Everything it keeps is in %s.
 
-  customer API   %s
+  customer API   %s   (OpenAPI at /openapi.json)
   staff console  %s/cases/%s/%s   (any user name; password: the staff token)
   sandbox        %s   (OpenAPI at /openapi.yaml)
   broker         %s
 
-  channel token  %s   (posts for %s)
+  channel key    %s   (posts for %s)
+  partner's key  %s   (posts for the customer it names)
   staff token    %s
   approver key   %s
 
-Order 8472 of %s was charged twice. Post, look, follow:
+A new desk has three orders of %s: 8472 and 8473 were charged twice, and a person
+approves a refund of 8472; of 8474 the second payment is only a hold.
 
-  curl -sS -X POST %s/v1/cases -H 'Authorization: Bearer %s' -H 'Idempotency-Key: try-1' -H 'Content-Type: application/json' -d '{"case_id":"%s","message":"%s"}'
-  curl -sS %s/v1/cases/%s -H 'Authorization: Bearer %s'
-  curl -sSN %s/v1/cases/%s/events -H 'Authorization: Bearer %s'
+A channel needs an address and a key:
+
+  export AMENDS_GATEWAY_URL=%s
+  export AMENDS_TOKEN_FILE=%s
+
+Post, look, follow:
+
+  curl -sS "$AMENDS_GATEWAY_URL/v1/cases" -H "Authorization: Bearer $(cat "$AMENDS_TOKEN_FILE")" -H 'Idempotency-Key: try-1' -H 'Content-Type: application/json' -d '{"case_id":"%s","message":"%s"}'
+  curl -sS "$AMENDS_GATEWAY_URL/v1/cases/%s" -H "Authorization: Bearer $(cat "$AMENDS_TOKEN_FILE")"
+  curl -sSN "$AMENDS_GATEWAY_URL/v1/cases/%s/events" -H "Authorization: Bearer $(cat "$AMENDS_TOKEN_FILE")"
 
 When it waits for approval, approve it with the approver's own key:
 
   go run ./cmd/amends approve %s --key %s --tenant %s --console %s --token-file %s
 
-Interrupt to stop.
+docs/channel-guide.md goes on from here. Interrupt to stop.
 `, desk.Dir(), desk.GatewayURL, desk.ConsoleURL, allinone.Tenant, demoCase, desk.SandboxURL, desk.BrokerURL(),
-		t.ChannelToken, allinone.Customer, t.StaffToken, t.KeyFiles[allinone.Approver],
+		secret("channel-web"), allinone.Customer, secret("channel-any"), t.StaffToken, quote(t.KeyFiles[allinone.Approver]),
 		allinone.Customer,
-		desk.GatewayURL, t.ChannelToken, demoCase, demoMessage,
-		desk.GatewayURL, demoCase, t.ChannelToken,
-		desk.GatewayURL, demoCase, t.ChannelToken,
-		demoCase, quote(t.KeyFiles[allinone.Approver]), allinone.Tenant, desk.ConsoleURL, quote(filepath.Join(desk.Dir(), "secrets", "staff-sam")))
+		desk.GatewayURL, secret("channel-web"),
+		demoCase, demoMessage, demoCase, demoCase,
+		demoCase, quote(t.KeyFiles[allinone.Approver]), allinone.Tenant, desk.ConsoleURL, secret("staff-sam"))
 }
