@@ -90,6 +90,7 @@ func (c *checker) spelled(i int, s *sentence) {
 		c.add("duration", c.words(i, i+2), reasonPromise, "")
 	case c.inAll(i) || c.low(i+1) == "more":
 		c.checkCount(i, n, s)
+	case c.isWritten() && c.low(i) == "one" && (c.low(i-1) == "which" || c.low(i+1) == "of"): // picks one, and counts none
 	case c.low(i) != "once" && c.noun(i) != "":
 		c.checkCount(i, n, s)
 	}
@@ -161,6 +162,9 @@ func (c *checker) checkCount(i, n int, s *sentence) {
 			allowed = append(allowed, total)
 		}
 	}
+	if noun == "payments" && c.isWritten() && !s.any(duplicate) && c.taken() > 0 {
+		allowed = append(allowed, c.taken())
+	}
 	for _, a := range allowed {
 		if a == n {
 			s.counts = append(s.counts, n)
@@ -169,6 +173,17 @@ func (c *checker) checkCount(i, n int, s *sentence) {
 		}
 	}
 	c.add("count", c.words(i, i+2), reasonCount, "")
+}
+
+// taken is how many payments of the order the record says were captured.
+func (c *checker) taken() int {
+	n := 0
+	for _, p := range c.records.GetPayment().GetCaptures() {
+		if p.GetCaptured() {
+			n++
+		}
+	}
+	return n
 }
 
 // listed is how many payments of an amount the provider lists.

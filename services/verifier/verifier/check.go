@@ -49,6 +49,9 @@ type checker struct {
 func check(v *amendsv1.VerifySlice, text reading, seen own) (checks []*amendsv1.ClaimCheck, verified bool) {
 	c := &checker{reading: text, slice: v, records: v.GetRecords(), seen: seen}
 	c.form()
+	if c.isWritten() {
+		c.characters()
+	}
 	c.numbers()
 	c.namedRefunds()
 	for i := range c.sentences {

@@ -20,7 +20,12 @@
 //     it is of this order; it is called completed only if the provider says so.
 //   - What is said of refunds without a reference, of approvals and of the
 //     future is unsupported unless it is one of the few forms a fact allows.
-//   - Every fact the reply must carry is in the text.
+//   - Every fact the reply must carry is in the text; a person chooses.
+//   - In a person's own words (kind WRITTEN) each sentence is a courtesy from
+//     a list, a question or request, or a statement of facts of the record in
+//     the words of their templates. All else is refused. A question asserts
+//     nothing: its numbers are checked like all others, things it names may be
+//     unknown, and it takes no refund, approval, promise or outcome for granted.
 //   - What cannot be understood is rejected: hidden characters, markup, another
 //     language, or a statement about money that matches no fact.
 //

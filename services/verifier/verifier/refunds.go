@@ -89,11 +89,11 @@ func (c *checker) refundWording(s *sentence) {
 // whether any such word is affirmed.
 func (c *checker) root(s *sentence) (first int, affirmed bool) {
 	first = -1
-	aboutMoney := s.any(cash|amountWord) || len(s.amounts) > 0
+	aboutMoney := s.any(cash|amountWord) || len(s.amounts) > 0 || c.isWritten() && s.any(payment)
 	for i := s.first; i < s.end; i++ {
 		isRoot := c.is(i, refund) || c.is(i, back) && c.nearGive(i) ||
 			(c.is(i, moved) || c.is(i, sent)) && aboutMoney || c.is(i, sent) && s.any(domain)
-		if !isRoot {
+		if !isRoot || c.isWritten() && c.ofTheCustomer(i, s) {
 			continue
 		}
 		if first < 0 {
@@ -102,6 +102,19 @@ func (c *checker) root(s *sentence) (first int, affirmed bool) {
 		affirmed = affirmed || !c.denied(i)
 	}
 	return first, affirmed
+}
+
+// ofTheCustomer reports a credit card, and what the customer sent, such as
+// a bank statement: a person's questions speak of both.
+func (c *checker) ofTheCustomer(i int, s *sentence) bool {
+	if c.low(i) == "credit" && (c.low(i+1) == "card" || c.low(i+1) == "cards") {
+		return true
+	}
+	by := c.low(i - 1)
+	if by == "already" || by == "ever" {
+		by = c.low(i - 2)
+	}
+	return (c.low(i) == "sent" || c.low(i) == "returned") && by == "you" && !s.any(cash|amountWord) && len(s.amounts) == 0
 }
 
 // nearGive reports "give back", "back in your account".

@@ -85,6 +85,10 @@ const matter = domain | refund | payment | cash | taken | paid | cancelled | pas
 
 // statement checks what a sentence says besides its numbers.
 func (c *checker) statement(s *sentence) {
+	if c.isWritten() {
+		c.written(s)
+		return
+	}
 	c.refundWording(s)
 	c.future(s)
 	stated := 0
@@ -144,7 +148,7 @@ func (c *checker) future(s *sentence) {
 // required checks that the text states every fact it must carry. A person who
 // writes chooses what to tell; what is told is checked like everything else.
 func (c *checker) required() {
-	if c.slice.GetKind() == amendsv1.ReplyKind_REPLY_KIND_WRITTEN {
+	if c.isWritten() {
 		return
 	}
 	for _, f := range c.records.GetFacts() {
