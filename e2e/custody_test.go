@@ -78,6 +78,7 @@ func (w *world) queued() deskapi.Queued {
 const (
 	takes     = amendsv1.CustodyStep_CUSTODY_STEP_TAKE
 	proposes  = amendsv1.CustodyStep_CUSTODY_STEP_PROPOSE
+	asks      = amendsv1.CustodyStep_CUSTODY_STEP_ASK
 	declines  = amendsv1.CustodyStep_CUSTODY_STEP_DECLINE
 	closesOff = amendsv1.CustodyStep_CUSTODY_STEP_CLOSE
 )
@@ -170,6 +171,53 @@ func TestCustodianAnswers(t *testing.T) {
 	}
 	if made := w.refunds(); len(made) != 2 { // the two that were there before
 		t.Errorf("MONEY-4: refunds %+v", made)
+	}
+	w.noDeadLetters()
+}
+
+// A custodian's question goes out when it is verified, and the answer takes the
+// case on. One that claims something comes back to people, and the packet says
+// which sentence and why (TRUTH-1, LIVE-1).
+func TestCustodianAsks(t *testing.T) {
+	t.Parallel()
+	w := start(t, allinone.Options{NoSync: true})
+	id := w.handedOver("9026")
+	w.custodian(id, takes, nil)
+	const claims = "Did you see that it is sorted?"
+	j := w.custodian(id, asks, func(d *amendsv1.CustodyDecision) { d.Text = "Thank you for your message. " + claims })
+	back := w.until(id, j.Version, in("HUMAN_HANDOFF"))
+	if len(back.Replies) != 1 {
+		t.Fatalf("TRUTH-1: a claim left the desk: %+v", back.Replies)
+	}
+	_, packet, err := w.staff.Custody(w.ctx, allinone.Tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(packet.GetOpenQuestions(), "\n"); packet.GetTrigger() != "reply_not_verified" ||
+		!strings.Contains(text, "unsupported_statement: the word sorted in: "+claims) {
+		t.Errorf("the packet says %s, %s", packet.GetTrigger(), text)
+	}
+
+	w.custodian(id, takes, nil)
+	const question = "Thank you for your patience. Which of the two payments do you not recognise? Could you send us a screenshot of your bank statement?"
+	j = w.custodian(id, asks, func(d *amendsv1.CustodyDecision) { d.Text = question })
+	if j.Refused != "" || j.State != "AWAITING_CUSTOMER" {
+		t.Fatalf("asked: %+v", j)
+	}
+	asked := w.until(id, j.Version, func(v deskapi.View) bool { return len(v.Replies) == 2 })
+	if asked.State != "AWAITING_CUSTOMER" || asked.Replies[1].Kind != "written" || asked.Replies[1].Text != question {
+		t.Fatalf("the case is %s with %+v", asked.State, asked.Replies)
+	}
+	answer := deskclient.Message{Key: "answer", CaseID: id, Message: "It is the second payment: order 9026 was charged twice."}
+	if _, err := w.gateway.Message(w.ctx, answer); err != nil {
+		t.Fatal(err)
+	}
+	w.until(id, asked.Version, func(v deskapi.View) bool { return v.State == "HUMAN_HANDOFF" && len(v.Replies) == 3 })
+	if _, packet, err = w.staff.Custody(w.ctx, allinone.Tenant, id); err != nil {
+		t.Fatal(err)
+	}
+	if said := packet.GetCustomerStatements(); packet.GetTrigger() != "partial_refund_exists" || len(said) != 2 || said[1].GetText() != answer.Message {
+		t.Errorf("the answer did not reach people: %s, %v", packet.GetTrigger(), said)
 	}
 	w.noDeadLetters()
 }

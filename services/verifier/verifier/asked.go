@@ -9,6 +9,8 @@ import (
 // clause is the tokens [first, end) of a sentence.
 type clause struct{ first, end int }
 
+var separators = map[string]bool{",": true, ":": true, "(": true, ")": true, "/": true}
+
 // parting are the words that begin another clause of a question.
 var parting = set("and or but so because since as after before while until unless if though although however yet")
 
@@ -25,7 +27,7 @@ func (c *checker) clauses(s *sentence) []clause {
 	for i := s.first; i < s.end; i++ {
 		t := c.Tokens[i]
 		switch {
-		case t.Kind == prose.Mark && strings.Contains(",:()/", t.Low):
+		case t.Kind == prose.Mark && separators[t.Low]:
 			cut(i, i+1)
 		case i > s.first && (parting[t.Low] || strings.Contains(c.gap(i), "-")):
 			cut(i, i)

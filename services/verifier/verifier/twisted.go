@@ -1,5 +1,7 @@
 package verifier
 
+import "github.com/amends-dev/amends/internal/prose"
+
 // twisted reports that the words of a fact say in this order what the fact
 // does not: "paid to you", "decided against us".
 func (c *checker) twisted(first, end int) bool {
@@ -44,15 +46,26 @@ func (c *checker) byCustomer(i int) bool {
 
 // request reports that the part ends at token i, or names the request there.
 func (c *checker) request(i, end int) bool {
-	if i >= end || c.Tokens[i].Raw == "," || c.Tokens[i].Raw == "." || c.low(i) == "and" {
-		return true
-	}
-	if w := c.low(i); w == "it" || w == "this" || w == "that" {
+	switch w := c.low(i); {
+	case w == "it" || w == "this" || w == "that":
 		i++
-	} else if (w == "your" || w == "the") && (c.low(i+1) == "request" || c.low(i+1) == "case") {
+	case (w == "your" || w == "the") && (c.low(i+1) == "request" || c.low(i+1) == "case"):
 		i += 2
-	} else {
-		return false
 	}
-	return i >= end || matters[c.low(i)] || c.is(i, no) || c.low(i) == "," || c.low(i) == "and" || c.Tokens[i].Raw == "." || c.Tokens[i].Raw == "!" || c.Tokens[i].Raw == ";" || c.Tokens[i].Raw == "\n" || c.Tokens[i].Raw == "?"
+	return i >= end || c.Tokens[i].Kind == prose.Break || c.low(i) == "," || c.low(i) == "and" || c.low(i-1) == "this" && matters[c.low(i)]
+}
+
+// moreRefunds reports a part that speaks of more refunds than it names, or of
+// one that is both done and open.
+func (c *checker) moreRefunds(s *sentence) bool {
+	said := 0
+	for i := s.first; i < s.end; i++ {
+		switch word := c.low(i); {
+		case c.is(i, refund):
+			said++
+		case counts[word] > 0, word == "first", word == "second", word == "third", word == "pending" && c.says(s, done):
+			return true
+		}
+	}
+	return said > len(s.refunds)
 }

@@ -35,7 +35,7 @@ func (c *checker) written(s *sentence) {
 func (c *checker) characters() {
 	for _, r := range c.slice.GetDraft().GetText() {
 		switch {
-		case r == '\n', r == '\r', r == '\t', r >= ' ' && r < 0x7f && !strings.ContainsRune("*+=@[]^_`{|}~<>\\&", r), r == '_':
+		case r == '\n', r == '\r', r == '\t', r >= ' ' && r < 0x7f && !strings.ContainsRune("*+=@[]^`{|}~<>\\&", r):
 		case unicode.Is(unicode.Sc, r), strings.ContainsRune("\u00a0‘’“”–—…", r):
 		default:
 			c.add("character", string(r), reasonStatement, "")
@@ -68,7 +68,10 @@ func (c *checker) plainly(i, j int) string {
 
 func (c *checker) isNeutral(i, j int) bool {
 	text := strings.TrimPrefix(c.plainly(i, j), "and ")
-	return neutral[text] || neutral[strings.ReplaceAll(text, "im ", "i am ")]
+	if rest, ok := strings.CutPrefix(text, "im "); ok {
+		text = "i am " + rest
+	}
+	return neutral[text]
 }
 
 // claims checks every fact that a sentence states and gives those that the
@@ -123,7 +126,8 @@ func (c *checker) part(first, end int, whole *sentence) (reason, word string) {
 			nots += templates[q.kind].nots
 		}
 	}
-	if len(facts) == 0 {
+	_, affirmed := c.root(&s)
+	if len(facts) == 0 || affirmed && c.moreRefunds(&s) {
 		reason = reasonStatement
 	}
 	for i := first; i < end; i++ {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// numbers are runs of digits with grouping, and references of refunds.
+// figures are runs of digits with grouping, and references of refunds.
 var figures = regexp.MustCompile(`(?i)\b(?:rf|re|rfnd|refund)_\w+|\p{Nd}[\p{Nd}.,]*`)
 
 // unrecorded gives a number or refund reference of a text that no record of
