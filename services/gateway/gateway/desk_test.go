@@ -45,6 +45,16 @@ func hashOf(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// requestOf gives the hash that a body is told by.
+func requestOf(t *testing.T, body string) string {
+	t.Helper()
+	p, problem := decodePost([]byte(body))
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	return p.sha256
+}
+
 func testConfig(redisAddr string) Config {
 	cfg := Defaults()
 	cfg.Listen = "127.0.0.1:0"

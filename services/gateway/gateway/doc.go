@@ -21,7 +21,7 @@
 //     endpoint and Idempotency-Key, and the post is a compare-and-set against
 //     an empty subject. Neither memory nor Redis decides whether a post is
 //     a repeat. 202 is answered only when the post is stored with exactly this
-//     body for exactly this customer; a key is told apart for as long as INTAKE
+//     text, as it is masked, for exactly this customer; a key is told apart for as long as INTAKE
 //     keeps posts, and never opens a second case after that.
 //   - A message or cancel is taken only for a case whose view names the caller's
 //     customer, and a retry with its key is the same message: it may be stored

@@ -59,7 +59,7 @@ func TestMessageAndCancelAreStoredWithWhatTheCredentialSays(t *testing.T) {
 	if err := proto.Unmarshal(got[0].GetPayload(), &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.GetChannel() != "app" || m.GetBodySha256() != hashOf(later) || m.GetPostedBy() != "key-"+hashOf(appKey)[:16] || m.GetMessage().GetText() != "It is order 8472 \u202e" ||
+	if m.GetChannel() != "app" || m.GetBodySha256() != requestHash("It is order 8472 \u202e", "") || m.GetPostedBy() != "key-"+hashOf(appKey)[:16] || m.GetMessage().GetText() != "It is order 8472 \u202e" ||
 		m.GetMessage().GetTrust() != amendsv1.TextTrust_TEXT_TRUST_UNTRUSTED || m.GetMessage().GetOrigin() != amendsv1.TextOrigin_TEXT_ORIGIN_CUSTOMER ||
 		m.GetMessage().GetInstructionAuthority() != amendsv1.InstructionAuthority_INSTRUCTION_AUTHORITY_NONE {
 		t.Errorf("message %v", &m)

@@ -92,7 +92,7 @@ func TestRepeatsAreAnsweredWhileTheDeskIsBehind(t *testing.T) {
 		t.Errorf("before its case is begun: %d %s", a.status, a.body)
 	}
 	v := view(got.CaseID, 1, "RECEIVED")
-	v.BodySha256 = hashOf(founding)
+	v.BodySha256 = requestOf(t, founding)
 	d.publish(t, v)
 	bustest.Await(t, "the answer", func() bool { return postAs(t, h, webKey, "", 1).body == first.body })
 	a := call(t, h, http.MethodPost, "/v1/cases", webKey, `{"message":"another"}`, "Idempotency-Key", "k--1")
