@@ -25,8 +25,8 @@
 //     keeps posts, and never opens a second case after that.
 //   - A message or cancel is taken only for a case whose view names the caller's
 //     customer, and a retry with its key is the same message: it may be stored
-//     twice and is recorded once. Another body under a used key cannot be told
-//     from a retry here; the record keeps the one it met first.
+//     twice and is recorded once. A message gets 202 when the view says that the
+//     record met it first with this text, and 409 when with another one (LOSS-1).
 //   - A case of another customer or tenant is answered like one that does not
 //     exist: the same bytes, after the same wait.
 //   - A follower never gets an older version after a newer one.
@@ -41,7 +41,9 @@
 //   - Webhooks to channels: package deliveries.
 //
 // Failure: without the broker posts get 503 with Retry-After; retrying with the
-// same key is always safe. Without Redis each process applies its own local
+// same key is always safe. While the orchestrator is away or far behind, messages
+// are stored and get 503 not_confirmed after viewWait: nothing is lost, and
+// nobody is told that a text was taken which may have come second. Without Redis each process applies its own local
 // limits, and lists get 503; the model is built again from VIEWS when Redis was
 // emptied. When the desk's backlog cannot be read, the last reading counts for
 // pressureKept, then new cases pass up to the rate limits. Views are read models: one that does not exist yet is waited for up to

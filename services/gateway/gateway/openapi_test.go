@@ -281,6 +281,8 @@ func probes() []probe {
 		{op: opEvents, id: "req-1", status: 200},
 		{op: opEvents, id: "req-1", header: "Last-Event-ID=7", status: 204},
 		{op: opMessage, id: "req-8472", body: `{"message":"it is 8472"}`, key: "k-1", status: 202},
+		{op: opMessage, id: "req-8472", body: `{"message":"it is 8473"}`, key: "k-1", status: 409, code: deskapi.CodeKeyReused},
+		{op: opMessage, id: "req-8472", body: `{"message":"it is 8472"}`, key: "k-unseen", status: 503, code: deskapi.CodeNotConfirmed},
 		{op: opCancel, id: "req-8472", key: "k-1", status: 202},
 		{op: opCancel, id: "req-1", key: "k-1", status: 409, code: deskapi.CodeCaseClosed},
 		{op: opRequest, id: "req-8472", status: 200},
@@ -341,6 +343,8 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	for _, v := range []*amendsv1.CaseView{view("req-8472", 5, "AWAITING_APPROVAL"), view("req-1", 7, "VERIFIED_CLOSED")} {
 		v.OrderId, v.Next, v.NextAt, v.ContinuedByCaseId = "8472", "approval", v.GetUpdatedAt(), "req-1-2"
 		v.Channel = "web"
+		known := laterID(caller{tenant: "acme-in", channel: &Channel{Name: "web"}}, v.GetCaseId(), envelope.CaseMessage, "k-1")
+		v.Messages = []*amendsv1.ViewMessage{{MessageId: known, BodySha256: requestOf(t, `{"message":"it is 8472"}`)}}
 		v.Replies = []*amendsv1.ViewReply{{Kind: "acknowledged", Text: "We look into it.", SentAt: v.GetUpdatedAt(), Version: 2}}
 		d.publish(t, v)
 		d.list(t, v)

@@ -18,7 +18,7 @@ var (
 	keyReused    = deskapi.NewProblem(http.StatusConflict, deskapi.CodeKeyReused, "the same key or case id was used for another request")
 	notEntitled  = deskapi.NewProblem(http.StatusForbidden, deskapi.CodeCaseIDNotAllowed, "this channel may not name case ids")
 	unavailable  = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeUnavailable, "nothing is lost; send the same request again").After(time.Second)
-	notConfirmed = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeNotConfirmed, "a post with this key was accepted and cannot be compared yet; send the same request again").After(time.Second)
+	notConfirmed = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeNotConfirmed, "a request with this key is stored and cannot be compared yet; send the same request again").After(time.Second)
 )
 
 // openCase handles POST /v1/cases.

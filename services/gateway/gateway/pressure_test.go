@@ -47,8 +47,9 @@ func TestPostsAreRefusedWhileTheDeskIsBehindLOSS1(t *testing.T) {
 			t.Fatalf("post %d: %d %s", n, a.status, a.body)
 		}
 	}
-	for path, want := range map[string]int{"/messages": http.StatusAccepted, "/cancel": http.StatusAccepted} {
-		if a := ask(t, http.MethodPost, url+"/v1/cases/req-8472"+path, webKey, map[string]string{"/messages": later}[path], "Idempotency-Key", "k"); a.status != want {
+	// A message is stored, and its case has yet to meet it.
+	for path, want := range map[string]int{"/messages": http.StatusServiceUnavailable, "/cancel": http.StatusAccepted} {
+		if a := ask(t, http.MethodPost, url+"/v1/cases/req-8472"+path, webKey, map[string]string{"/messages": later}[path], "Idempotency-Key", "k"); a.status != want || want != http.StatusAccepted && a.problem(t).Code != deskapi.CodeNotConfirmed {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
@@ -56,6 +57,9 @@ func TestPostsAreRefusedWhileTheDeskIsBehindLOSS1(t *testing.T) {
 		t.Errorf("a read: %d", a.status)
 	}
 	d.recordPosts(t)
+	bustest.Await(t, "the message is met", func() bool {
+		return ask(t, http.MethodPost, url+"/v1/cases/req-8472/messages", webKey, later, "Idempotency-Key", "k").status == http.StatusAccepted
+	})
 	for n := 5; n < 20; n++ { // the same requests again, as a channel does
 		bustest.Await(t, "room again", func() bool { return send(n).status == http.StatusAccepted })
 	}
