@@ -38,6 +38,8 @@
 //   - The provider's webhooks are hints (B74): verified, bound to now, stored as
 //     provider.event at every case of the order under an id that is a function
 //     of event and case. None of their content is believed.
+//   - Who has shown no credential takes no place from those who have: webhooks
+//     wait in a room of their own, not for long, until they are verified.
 //   - Webhooks to channels: package deliveries.
 //
 // Failure: without the broker posts get 503 with Retry-After; retrying with the

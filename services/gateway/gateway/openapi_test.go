@@ -227,7 +227,7 @@ func (d *desk) gateways(t *testing.T, login func(*Config)) map[string]string {
 	at := time.Now()
 	serve(slow, conn, Deps{Now: func() time.Time { return at }}, func(c *Config) {
 		c.Limits.CustomerPosts, c.Limits.CustomerReads = Rate{1, 1}, Rate{1, 1}
-	}, is)
+	}, func(g *gateway) { g.porch.strangers.SetBurstAt(at, 0) })
 	for range 2 {
 		ask(t, http.MethodGet, urls[slow]+"/v1/cases", webKey, "")
 		ask(t, http.MethodPost, urls[slow]+"/v1/cases", webKey, "")
@@ -292,7 +292,8 @@ func probes() []probe {
 		{op: opTell, body: "[]", signed: true, status: 400, code: deskapi.CodeBodyInvalid},
 		{op: opTell, body: strings.Repeat("x", maxEvent+1), status: 413, code: deskapi.CodeBodyTooLarge},
 		{state: unprovided, op: opTell, body: "{}", status: 404, code: deskapi.CodeNotFound},
-		{state: full, op: opTell, body: "{}", status: 503, code: deskapi.CodeOverloaded},
+		{state: full, op: opTell, body: "{}", signed: true, status: 503, code: deskapi.CodeOverloaded},
+		{state: slow, op: opTell, body: "{}", signed: true, status: 429, code: deskapi.CodeRateLimited},
 		{state: emptied, op: opTell, body: eventBody("capture.settled", "8472", "pay_1", ""), signed: true, status: 503, code: deskapi.CodeUnavailable},
 	}
 	for _, op := range []string{opPost, opList, opShow, opEvents, opMessage, opCancel, opRequest, opHooks} {
