@@ -37,7 +37,8 @@
 //     new cases alone wait while the desk is behind.
 //   - The provider's webhooks are hints (B74): verified, bound to now, stored as
 //     provider.event at every case of the order under an id that is a function
-//     of event and case. None of their content is believed.
+//     of event and case. None of their content is believed. A process stores an
+//     event once while it can be replayed, as far as it remembers.
 //   - Who has shown no credential takes no place from those who have: webhooks
 //     wait in a room of their own, not for long, until they are verified.
 //   - Webhooks to channels: package deliveries.

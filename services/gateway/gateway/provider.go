@@ -109,6 +109,7 @@ const (
 	eventOtherTenant = "other_tenant"
 	eventNoCase      = "no_case" // none of ours, or nothing new to one
 	eventForwarded   = "forwarded"
+	eventRepeated    = "repeated" // forwarded before, by this process
 	eventUnavailable = "unavailable"
 )
 
@@ -139,6 +140,11 @@ func (g *gateway) takeEvent(w http.ResponseWriter, r *http.Request) *deskapi.Pro
 		g.metrics.event(r.Context(), "", eventInvalid)
 		return invalid("not an event: " + err.Error())
 	}
+	if g.spreadBefore.has(id, g.now()) {
+		g.metrics.event(r.Context(), ev.kind, eventRepeated)
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
 	outcome, err := g.spread(r.Context(), id, ev)
 	g.metrics.event(r.Context(), ev.kind, outcome)
 	if err != nil {
@@ -148,6 +154,9 @@ func (g *gateway) takeEvent(w http.ResponseWriter, r *http.Request) *deskapi.Pro
 	}
 	if outcome != eventForwarded && outcome != eventNoCase {
 		g.log.LogAttrs(r.Context(), slog.LevelInfo, "event of the provider left alone", slog.String("event_id", id), slog.String("outcome", outcome))
+	}
+	if outcome == eventForwarded {
+		g.spreadBefore.add(id, g.now())
 	}
 	w.WriteHeader(http.StatusAccepted)
 	return nil
