@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/edge"
@@ -15,6 +16,8 @@ type caller struct {
 	channel  *Channel
 	// credential names the API key, or the issuer, without giving anything away.
 	credential string
+	// until is when the credential ends; zero when it does not.
+	until time.Time
 }
 
 var (

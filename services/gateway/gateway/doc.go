@@ -29,7 +29,8 @@
 //     record met it first with this text, and 409 when with another one (LOSS-1).
 //   - A case of another customer or tenant is answered like one that does not
 //     exist: the same bytes, after the same wait.
-//   - A follower never gets an older version after a newer one.
+//   - A follower never gets an older version after a newer one, and nothing
+//     after its token has ended.
 //   - A list holds the caller's cases only, and all of them up to the
 //     projector's lag; else it is refused.
 //   - No subject and no key of Redis is built from an id before it is checked.
