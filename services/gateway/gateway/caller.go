@@ -20,6 +20,16 @@ type caller struct {
 	until time.Time
 }
 
+// keyOwner says whose a caller's Idempotency-Keys are: the channel's, or, where
+// customers call for themselves, the customer's own. Else one customer could
+// use a key that another is likely to choose.
+func (c caller) keyOwner() []string {
+	if c.channel.OIDC == nil {
+		return nil
+	}
+	return []string{c.customer}
+}
+
 var (
 	unauthenticated = deskapi.NewProblem(http.StatusUnauthorized, deskapi.CodeUnauthenticated, "send a valid API key or token as a bearer token")
 	customerMissing = deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeCustomerMissing, "name the customer in "+deskapi.HeaderCustomer)

@@ -18,11 +18,12 @@
 //   - Whatever is wrong with a credential, the answer is the same; the reason is
 //     in a metric and the log, the credential in neither (B78).
 //   - One post is one case (LOSS-1): the case id is a hash of tenant, channel,
-//     endpoint and Idempotency-Key, and the post is a compare-and-set against
-//     an empty subject. Neither memory nor Redis decides whether a post is
-//     a repeat. 202 is answered only when the post is stored with exactly this
-//     text, as it is masked, for exactly this customer; a key is told apart for as long as INTAKE
-//     keeps posts, and never opens a second case after that.
+//     endpoint, Idempotency-Key and, for a customer with a token, customer; the
+//     post is a compare-and-set against an empty subject. Neither memory nor
+//     Redis decides whether a post is a repeat. 202 is answered only when the
+//     post is stored with exactly this text, as it is masked, for exactly this
+//     customer; a key is told apart for as long as INTAKE keeps posts, and never
+//     opens a second case after that.
 //   - A message or cancel is taken only for a case whose view names the caller's
 //     customer, and a retry with its key is the same message: it may be stored
 //     twice and is recorded once. A message gets 202 when the view says that the
@@ -45,13 +46,14 @@
 //   - Webhooks to channels: package deliveries.
 //
 // Failure: without the broker posts get 503 with Retry-After; retrying with the
-// same key is always safe. While the orchestrator is away or far behind, messages
-// are stored and get 503 not_confirmed after viewWait: nothing is lost, and
-// nobody is told that a text was taken which may have come second. Without Redis each process applies its own local
-// limits, and lists get 503; the model is built again from VIEWS when Redis was
-// emptied. When the desk's backlog cannot be read, the last reading counts for
-// pressureKept, then new cases pass up to the rate limits. Views are read models: one that does not exist yet is waited for up to
-// viewWait. A follower that cannot keep up is disconnected and resumes with
-// Last-Event-ID. When the issuer of a token cannot be asked for a key it may
-// have, that token gets 503 and nobody else notices.
+// same key is always safe. While the orchestrator is away or far behind,
+// messages are stored and get 503 not_confirmed after viewWait: nothing is lost,
+// and nobody is told that a text was taken which may have come second. Without
+// Redis each process applies its own local limits, and lists get 503; the model
+// is built again from VIEWS when Redis was emptied. When the desk's backlog
+// cannot be read, the last reading counts for pressureKept, then new cases pass
+// up to the rate limits. Views are read models: one that does not exist yet is
+// waited for up to viewWait. A follower that cannot keep up is disconnected and
+// resumes with Last-Event-ID. When the issuer of a token cannot be asked for a
+// key it may have, that token gets 503 and nobody else notices.
 package gateway

@@ -38,7 +38,7 @@ func (g *gateway) openCase(w http.ResponseWriter, r *http.Request, c caller) *de
 	caseID := p.caseID
 	switch {
 	case caseID == "":
-		caseID = ident.Case(c.tenant, c.channel.Name, deskapi.CasesPath, key)
+		caseID = ident.Case(c.tenant, c.channel.Name, deskapi.CasesPath, key, c.keyOwner()...)
 	case !c.channel.MayNameCaseIDs:
 		return notEntitled
 	}
