@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/amends-dev/amends/internal/deskapi"
@@ -24,30 +22,8 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-const (
-	// maxEvent bounds the body of a provider's event.
-	maxEvent = 64 << 10
-	// eventsAtOnce bounds the events that are read and verified at once, and
-	// eventRead how long a body may take: nobody has said yet who sends it.
-	eventsAtOnce = 128
-	eventRead    = 3 * time.Second
-	// What does not verify: more of it than this, and no event is looked at for
-	// a while. It bounds the work strangers can cause; the provider sends again.
-	strangersPerSecond = 200
-	strangersBurst     = 400
-)
-
-// porch is where events wait until it is known who sent them. Strangers fill
-// it, and take no place from callers that have shown a credential.
-type porch struct {
-	room gate
-	// strangers is charged with what does not verify.
-	strangers *rate.Limiter
-}
-
-func newPorch() porch {
-	return porch{room: gate{limit: eventsAtOnce}, strangers: rate.NewLimiter(strangersPerSecond, strangersBurst)}
-}
+// maxEvent bounds the body of a provider's event.
+const maxEvent = 64 << 10
 
 // Provider says how webhooks of the payments provider are checked. Without
 // secrets none are taken.
@@ -113,12 +89,6 @@ const (
 	eventUnavailable = "unavailable"
 )
 
-var (
-	badSignature = deskapi.NewProblem(http.StatusUnauthorized, deskapi.CodeUnauthenticated, "the webhook's signature or timestamp is not valid")
-	tooStrange   = deskapi.NewProblem(http.StatusTooManyRequests, deskapi.CodeRateLimited, "too many webhooks that do not verify").After(time.Second)
-	eventTooBig  = deskapi.NewProblem(http.StatusRequestEntityTooLarge, deskapi.CodeBodyTooLarge, "an event may have 65536 bytes")
-)
-
 // takeEvent handles POST /v1/provider/events. An event is a hint that something
 // changed at an order: it goes to the order's cases, and each reads for itself.
 // 202 says that every case it is for has it stored; the same event again is the
@@ -160,45 +130,6 @@ func (g *gateway) takeEvent(w http.ResponseWriter, r *http.Request) *deskapi.Pro
 	}
 	w.WriteHeader(http.StatusAccepted)
 	return nil
-}
-
-// verified reads a webhook and gives its id and body if the provider signed it.
-func (g *gateway) verified(w http.ResponseWriter, r *http.Request) (id string, body []byte, problem *deskapi.Problem) {
-	if !g.porch.room.enter() {
-		return "", nil, overloaded
-	}
-	defer g.porch.room.leave()
-	if g.porch.strangers.TokensAt(g.now()) < 1 {
-		return "", nil, tooStrange
-	}
-	id, body, problem = g.readEvent(w, r)
-	if problem != nil {
-		g.porch.strangers.AllowN(g.now(), 1)
-		g.metrics.event(r.Context(), "", eventRefused)
-	}
-	return id, body, problem
-}
-
-func (g *gateway) readEvent(w http.ResponseWriter, r *http.Request) (id string, body []byte, problem *deskapi.Problem) {
-	rc := http.NewResponseController(w)
-	// The network keeps the machine's time, whatever the desk's is.
-	err := rc.SetReadDeadline(time.Now().Add(eventRead))
-	if err == nil {
-		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxEvent))
-	}
-	if err == nil {
-		err = rc.SetReadDeadline(time.Time{}) // else it would cut off the answer
-	}
-	switch _, over := errors.AsType[*http.MaxBytesError](err); {
-	case over:
-		return "", nil, eventTooBig
-	case err != nil:
-		return "", nil, invalid("the body ended early, or took too long")
-	}
-	if id, err = g.provider.secrets.Verify(r.Header, body, g.now()); err != nil {
-		return "", nil, badSignature
-	}
-	return id, body, nil
 }
 
 // spread stores an event at every case that it is for. The error means that it
