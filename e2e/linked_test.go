@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -93,6 +94,55 @@ func TestMessageAfterTheEndOpensALinkedCase(t *testing.T) {
 			if n > 1 {
 				t.Errorf("LOSS-1: %s holds %s %d times", name, message, n)
 			}
+		}
+	}
+	w.noDeadLetters()
+}
+
+// LOSS-1: two texts race under one key to a closed case, handled by two
+// orchestrators. One of them is taken, by the linked case and in the words of
+// the closed one; nobody who sent the other hears 202.
+func TestTwoTextsUnderOneKeyAfterTheEndLOSS1(t *testing.T) {
+	t.Parallel()
+	w := start(t, allinone.Options{NoSync: true, Orchestrators: 2})
+	b := newBook("9005", 99999, "INR", 2, 99999, 99999)
+	if err := w.Provider.Load(w.ctx, b.Ledger); err != nil {
+		t.Fatal(err)
+	}
+	const id = "req-9005"
+	if _, err := w.gateway.Post(w.ctx, deskclient.Post{Key: "k", CaseID: id, Message: "Order 9005 was charged twice, please refund one."}); err != nil {
+		t.Fatal(err)
+	}
+	w.until(id, 0, closed)
+	texts := []string{"where is my refund?", "is it on its way?"}
+	taken := make([]bool, 20)
+	w.each(len(taken), len(taken), func(i int) error {
+		for try := 0; ; try++ {
+			_, err := w.gateway.Message(w.ctx, deskclient.Message{Key: "again", CaseID: id, Message: texts[i%2]})
+			problem, ok := errors.AsType[*deskapi.Problem](err)
+			switch {
+			case err == nil:
+				taken[i] = true
+				return nil
+			case ok && problem.Code == deskapi.CodeKeyReused:
+				return nil
+			case !ok || problem.RetryAfter == 0 || try == 20:
+				return err
+			}
+		}
+	})
+	w.until(id+"-2", 0, closed)
+	log := w.logs()[id+"-2"]
+	if len(log) == 0 {
+		t.Fatalf("there is no linked case: %v", w.logs())
+	}
+	messages := log[len(log)-1].GetRecord().GetMessages()
+	if len(messages) != 1 {
+		t.Fatalf("the linked case holds %v", messages)
+	}
+	for i, got := range taken {
+		if won := messages[0].GetText().GetText() == texts[i%2]; got != won {
+			t.Errorf("%q was taken, %q was answered 202: %t", messages[0].GetText().GetText(), texts[i%2], got)
 		}
 	}
 	w.noDeadLetters()

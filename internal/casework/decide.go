@@ -228,6 +228,7 @@ func (s *step) finish() {
 	s.rec.Consumption.Inputs++
 	s.rec.Handled = append(s.rec.Handled, &amendsv1.HandledInput{
 		Sender: s.in.sender(), MessageId: s.in.messageID(), Version: s.rec.GetVersion(), Refused: clip(s.refusal, 64),
+		BodySha256: bodyOf(s.in.Payload),
 	})
 }
 

@@ -105,8 +105,8 @@ func TimerEnvelope(rec *amendsv1.CaseRecord, wake time.Time) (*amendsv1.Envelope
 	}, &amendsv1.TimerDue{ArmedAtVersion: rec.GetVersion()}
 }
 
-// visible gives the last version that changed something a customer sees: the
-// state, a reply, or where the matter goes on.
+// visible gives the last version that changed something in the view: the
+// state, a reply, where the matter goes on, or which messages were handled.
 func visible(rec *amendsv1.CaseRecord) uint64 {
 	var v uint64
 	last := none
@@ -118,17 +118,18 @@ func visible(rec *amendsv1.CaseRecord) uint64 {
 	for _, r := range rec.GetReplies() {
 		v = max(v, r.GetVersion())
 	}
-	return v
+	return max(v, lastMessage(rec))
 }
 
 // View gives the customer-facing snapshot of a record. Its version is the last
-// one in which the customer could see a change.
+// one that changed something in it.
 func View(rec *amendsv1.CaseRecord) *amendsv1.CaseView {
 	v := &amendsv1.CaseView{
 		Tenant: rec.GetTenant(), CaseId: rec.GetCaseId(), RequestId: rec.GetRequestId(), CustomerId: rec.GetCustomerId(),
 		Version: visible(rec), State: StateName(rec.GetState()), OrderId: rec.GetTriage().GetOrderId(),
 		OpenedAt: rec.GetOpenedAt(), UpdatedAt: rec.GetUpdatedAt(), Closed: Closed(rec), TraceId: rec.GetTraceId(), BodySha256: rec.GetBodySha256(),
 		Channel: rec.GetChannel(), Next: nextWord(rec), ContinuedByCaseId: rec.GetContinuedByCaseId(),
+		Messages: viewMessages(rec),
 	}
 	last := none
 	for _, t := range rec.GetTimeline() {

@@ -83,10 +83,12 @@ func TimeOf(id string) (time.Time, bool) {
 }
 
 // Case gives the case id of a post: one key of one tenant's channel and
-// endpoint is one case, however often it is sent.
-func Case(tenant, channel, endpoint, key string) string {
+// endpoint is one case, however often it is sent. Where customers choose their
+// keys themselves, owner keeps those of one apart from another's; else there is
+// none.
+func Case(tenant, channel, endpoint, key string, owner ...string) string {
 	h := sha256.New()
-	for _, p := range []string{tenant, channel, endpoint, key} {
+	for _, p := range append([]string{tenant, channel, endpoint, key}, owner...) {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p)
 	}
 	return "req-" + hex.EncodeToString(h.Sum(nil)[:12])

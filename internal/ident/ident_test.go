@@ -50,6 +50,7 @@ func TestCaseDependsOnEveryPart(t *testing.T) {
 	for _, other := range []string{
 		ident.Case("u", "web", "/v1/cases", "k"), ident.Case("t", "app", "/v1/cases", "k"),
 		ident.Case("t", "web", "/v1/other", "k"), ident.Case("t", "web", "/v1/cases", "l"),
+		ident.Case("t", "web", "/v1/cases", "k", "c"), ident.Case("t", "web", "/v1/cases", "k1:c"),
 	} {
 		if other == base {
 			t.Error("two different posts got one case id")

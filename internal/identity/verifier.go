@@ -91,6 +91,12 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Claims, error) {
 	return c, v.judge(c)
 }
 
+// Ends gives the moment from which a token that was good is good no more.
+func (v *Verifier) Ends(c Claims) time.Time {
+	expires, _ := c.moment("exp") // Verify refuses a token without one
+	return expires.Add(v.cfg.Leeway)
+}
+
 // credential reports the types of tokens that speak for somebody. Some issuers
 // set none.
 func credential(typ string) bool {
@@ -116,7 +122,7 @@ func (v *Verifier) judge(c Claims) error {
 		return refuse(Bound)
 	}
 	now, leeway := v.now(), v.cfg.Leeway
-	expires, ok1 := c.moment("exp")
+	_, ok1 := c.moment("exp")
 	issued, ok2 := c.moment("iat")
 	begins := issued
 	ok3 := true
@@ -126,7 +132,7 @@ func (v *Verifier) judge(c Claims) error {
 	switch {
 	case !ok1 || !ok2 || !ok3:
 		return refuse(Times)
-	case !now.Before(expires.Add(leeway)):
+	case !now.Before(v.Ends(c)):
 		return refuse(Expired)
 	case now.Add(leeway).Before(issued), now.Add(leeway).Before(begins):
 		return refuse(NotYetValid)

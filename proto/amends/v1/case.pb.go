@@ -1400,7 +1400,9 @@ type HandledInput struct {
 	MessageId string                 `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
 	Version   uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Reason code when it was refused.
-	Refused       string `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"`
+	Refused string `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"`
+	// Of a customer's message: what another one under its key is told by.
+	BodySha256    string `protobuf:"bytes,5,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1459,6 +1461,13 @@ func (x *HandledInput) GetVersion() uint64 {
 func (x *HandledInput) GetRefused() string {
 	if x != nil {
 		return x.Refused
+	}
+	return ""
+}
+
+func (x *HandledInput) GetBodySha256() string {
+	if x != nil {
+		return x.BodySha256
 	}
 	return ""
 }
@@ -1607,13 +1616,15 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\x05actor\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x05actor\x12&\n" +
 	"\n" +
 	"message_id\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18$R\tmessageId\x12\x1c\n" +
-	"\x04note\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x04note\"\x97\x01\n" +
+	"\x04note\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x04note\"\xc1\x01\n" +
 	"\fHandledInput\x12!\n" +
 	"\x06sender\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18 R\x06sender\x12'\n" +
 	"\n" +
 	"message_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x98\x01$R\tmessageId\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\x04R\aversion\x12!\n" +
-	"\arefused\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\arefused*\x8b\x03\n" +
+	"\arefused\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\arefused\x12(\n" +
+	"\vbody_sha256\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
+	"bodySha256*\x8b\x03\n" +
 	"\tCaseState\x12\x1a\n" +
 	"\x16CASE_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CASE_STATE_RECEIVED\x10\x01\x12\x1c\n" +

@@ -106,7 +106,11 @@ type CaseView struct {
 	// The linked case in which the customer's later messages are.
 	ContinuedByCaseId string `protobuf:"bytes,17,opt,name=continued_by_case_id,json=continuedByCaseId,proto3" json:"continued_by_case_id,omitempty"`
 	// The channel the case came by: replies are delivered to its webhook. Not shown.
-	Channel       string `protobuf:"bytes,18,opt,name=channel,proto3" json:"channel,omitempty"`
+	Channel string `protobuf:"bytes,18,opt,name=channel,proto3" json:"channel,omitempty"`
+	// The newest of the customer's later messages, whatever became of each: in
+	// this case, in the linked one, or refused. Lets the gateway tell a retry from
+	// another body under the same key. Not shown.
+	Messages      []*ViewMessage `protobuf:"bytes,19,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -267,6 +271,65 @@ func (x *CaseView) GetChannel() string {
 	return ""
 }
 
+func (x *CaseView) GetMessages() []*ViewMessage {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
+type ViewMessage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MessageId     string                 `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	BodySha256    string                 `protobuf:"bytes,2,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewMessage) Reset() {
+	*x = ViewMessage{}
+	mi := &file_amends_v1_desk_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewMessage) ProtoMessage() {}
+
+func (x *ViewMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_desk_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewMessage.ProtoReflect.Descriptor instead.
+func (*ViewMessage) Descriptor() ([]byte, []int) {
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ViewMessage) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *ViewMessage) GetBodySha256() string {
+	if x != nil {
+		return x.BodySha256
+	}
+	return ""
+}
+
 type ViewEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -278,7 +341,7 @@ type ViewEntry struct {
 
 func (x *ViewEntry) Reset() {
 	*x = ViewEntry{}
-	mi := &file_amends_v1_desk_proto_msgTypes[1]
+	mi := &file_amends_v1_desk_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -290,7 +353,7 @@ func (x *ViewEntry) String() string {
 func (*ViewEntry) ProtoMessage() {}
 
 func (x *ViewEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[1]
+	mi := &file_amends_v1_desk_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -303,7 +366,7 @@ func (x *ViewEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewEntry.ProtoReflect.Descriptor instead.
 func (*ViewEntry) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{1}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ViewEntry) GetVersion() uint64 {
@@ -339,7 +402,7 @@ type ViewReply struct {
 
 func (x *ViewReply) Reset() {
 	*x = ViewReply{}
-	mi := &file_amends_v1_desk_proto_msgTypes[2]
+	mi := &file_amends_v1_desk_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -351,7 +414,7 @@ func (x *ViewReply) String() string {
 func (*ViewReply) ProtoMessage() {}
 
 func (x *ViewReply) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[2]
+	mi := &file_amends_v1_desk_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -364,7 +427,7 @@ func (x *ViewReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewReply.ProtoReflect.Descriptor instead.
 func (*ViewReply) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{2}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ViewReply) GetKind() string {
@@ -409,7 +472,7 @@ type DeliveryLog struct {
 
 func (x *DeliveryLog) Reset() {
 	*x = DeliveryLog{}
-	mi := &file_amends_v1_desk_proto_msgTypes[3]
+	mi := &file_amends_v1_desk_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +484,7 @@ func (x *DeliveryLog) String() string {
 func (*DeliveryLog) ProtoMessage() {}
 
 func (x *DeliveryLog) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[3]
+	mi := &file_amends_v1_desk_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +497,7 @@ func (x *DeliveryLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryLog.ProtoReflect.Descriptor instead.
 func (*DeliveryLog) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{3}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeliveryLog) GetTenant() string {
@@ -490,7 +553,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_amends_v1_desk_proto_msgTypes[4]
+	mi := &file_amends_v1_desk_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +565,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[4]
+	mi := &file_amends_v1_desk_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +578,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{4}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Delivery) GetVersion() uint64 {
@@ -603,7 +666,7 @@ type DeliveryAttempt struct {
 
 func (x *DeliveryAttempt) Reset() {
 	*x = DeliveryAttempt{}
-	mi := &file_amends_v1_desk_proto_msgTypes[5]
+	mi := &file_amends_v1_desk_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +678,7 @@ func (x *DeliveryAttempt) String() string {
 func (*DeliveryAttempt) ProtoMessage() {}
 
 func (x *DeliveryAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[5]
+	mi := &file_amends_v1_desk_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +691,7 @@ func (x *DeliveryAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryAttempt.ProtoReflect.Descriptor instead.
 func (*DeliveryAttempt) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{5}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeliveryAttempt) GetNumber() uint32 {
@@ -680,7 +743,7 @@ type EndpointState struct {
 
 func (x *EndpointState) Reset() {
 	*x = EndpointState{}
-	mi := &file_amends_v1_desk_proto_msgTypes[6]
+	mi := &file_amends_v1_desk_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +755,7 @@ func (x *EndpointState) String() string {
 func (*EndpointState) ProtoMessage() {}
 
 func (x *EndpointState) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[6]
+	mi := &file_amends_v1_desk_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +768,7 @@ func (x *EndpointState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndpointState.ProtoReflect.Descriptor instead.
 func (*EndpointState) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{6}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *EndpointState) GetTenant() string {
@@ -786,7 +849,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_amends_v1_desk_proto_msgTypes[7]
+	mi := &file_amends_v1_desk_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +861,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[7]
+	mi := &file_amends_v1_desk_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +874,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{7}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeadLetter) GetService() string {
@@ -915,7 +978,7 @@ type OriginalMessage struct {
 
 func (x *OriginalMessage) Reset() {
 	*x = OriginalMessage{}
-	mi := &file_amends_v1_desk_proto_msgTypes[8]
+	mi := &file_amends_v1_desk_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -927,7 +990,7 @@ func (x *OriginalMessage) String() string {
 func (*OriginalMessage) ProtoMessage() {}
 
 func (x *OriginalMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[8]
+	mi := &file_amends_v1_desk_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -940,7 +1003,7 @@ func (x *OriginalMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OriginalMessage.ProtoReflect.Descriptor instead.
 func (*OriginalMessage) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{8}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OriginalMessage) GetSubject() string {
@@ -1002,7 +1065,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_amends_v1_desk_proto_msgTypes[9]
+	mi := &file_amends_v1_desk_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1077,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[9]
+	mi := &file_amends_v1_desk_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1090,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{9}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Header) GetName() string {
@@ -1059,7 +1122,7 @@ type StopSwitch struct {
 
 func (x *StopSwitch) Reset() {
 	*x = StopSwitch{}
-	mi := &file_amends_v1_desk_proto_msgTypes[10]
+	mi := &file_amends_v1_desk_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1134,7 @@ func (x *StopSwitch) String() string {
 func (*StopSwitch) ProtoMessage() {}
 
 func (x *StopSwitch) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[10]
+	mi := &file_amends_v1_desk_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1147,7 @@ func (x *StopSwitch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopSwitch.ProtoReflect.Descriptor instead.
 func (*StopSwitch) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{10}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StopSwitch) GetStopped() bool {
@@ -1139,7 +1202,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_amends_v1_desk_proto_msgTypes[11]
+	mi := &file_amends_v1_desk_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1214,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[11]
+	mi := &file_amends_v1_desk_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1227,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{11}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AuditEvent) GetService() string {
@@ -1220,7 +1283,7 @@ var File_amends_v1_desk_proto protoreflect.FileDescriptor
 
 const file_amends_v1_desk_proto_rawDesc = "" +
 	"\n" +
-	"\x14amends/v1/desk.proto\x12\tamends.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8f\x06\n" +
+	"\x14amends/v1/desk.proto\x12\tamends.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xce\x06\n" +
 	"\bCaseView\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
 	"\acase_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06caseId\x12(\n" +
@@ -1244,7 +1307,13 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"\vbody_sha256\x18\x10 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
 	"bodySha256\x128\n" +
 	"\x14continued_by_case_id\x18\x11 \x01(\tB\a\xbaH\x04r\x02\x18@R\x11continuedByCaseId\x12!\n" +
-	"\achannel\x18\x12 \x01(\tB\a\xbaH\x04r\x02\x18@R\achannel\"p\n" +
+	"\achannel\x18\x12 \x01(\tB\a\xbaH\x04r\x02\x18@R\achannel\x12=\n" +
+	"\bmessages\x18\x13 \x03(\v2\x16.amends.v1.ViewMessageB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\bmessages\"`\n" +
+	"\vViewMessage\x12'\n" +
+	"\n" +
+	"message_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x98\x01$R\tmessageId\x12(\n" +
+	"\vbody_sha256\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
+	"bodySha256\"p\n" +
 	"\tViewEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x1d\n" +
 	"\x05state\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18 R\x05state\x12*\n" +
@@ -1361,53 +1430,55 @@ func file_amends_v1_desk_proto_rawDescGZIP() []byte {
 }
 
 var file_amends_v1_desk_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_amends_v1_desk_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_amends_v1_desk_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_amends_v1_desk_proto_goTypes = []any{
 	(DeliveryStatus)(0),           // 0: amends.v1.DeliveryStatus
 	(*CaseView)(nil),              // 1: amends.v1.CaseView
-	(*ViewEntry)(nil),             // 2: amends.v1.ViewEntry
-	(*ViewReply)(nil),             // 3: amends.v1.ViewReply
-	(*DeliveryLog)(nil),           // 4: amends.v1.DeliveryLog
-	(*Delivery)(nil),              // 5: amends.v1.Delivery
-	(*DeliveryAttempt)(nil),       // 6: amends.v1.DeliveryAttempt
-	(*EndpointState)(nil),         // 7: amends.v1.EndpointState
-	(*DeadLetter)(nil),            // 8: amends.v1.DeadLetter
-	(*OriginalMessage)(nil),       // 9: amends.v1.OriginalMessage
-	(*Header)(nil),                // 10: amends.v1.Header
-	(*StopSwitch)(nil),            // 11: amends.v1.StopSwitch
-	(*AuditEvent)(nil),            // 12: amends.v1.AuditEvent
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*ViewMessage)(nil),           // 2: amends.v1.ViewMessage
+	(*ViewEntry)(nil),             // 3: amends.v1.ViewEntry
+	(*ViewReply)(nil),             // 4: amends.v1.ViewReply
+	(*DeliveryLog)(nil),           // 5: amends.v1.DeliveryLog
+	(*Delivery)(nil),              // 6: amends.v1.Delivery
+	(*DeliveryAttempt)(nil),       // 7: amends.v1.DeliveryAttempt
+	(*EndpointState)(nil),         // 8: amends.v1.EndpointState
+	(*DeadLetter)(nil),            // 9: amends.v1.DeadLetter
+	(*OriginalMessage)(nil),       // 10: amends.v1.OriginalMessage
+	(*Header)(nil),                // 11: amends.v1.Header
+	(*StopSwitch)(nil),            // 12: amends.v1.StopSwitch
+	(*AuditEvent)(nil),            // 13: amends.v1.AuditEvent
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_amends_v1_desk_proto_depIdxs = []int32{
-	13, // 0: amends.v1.CaseView.opened_at:type_name -> google.protobuf.Timestamp
-	13, // 1: amends.v1.CaseView.updated_at:type_name -> google.protobuf.Timestamp
-	2,  // 2: amends.v1.CaseView.timeline:type_name -> amends.v1.ViewEntry
-	3,  // 3: amends.v1.CaseView.replies:type_name -> amends.v1.ViewReply
-	13, // 4: amends.v1.CaseView.next_at:type_name -> google.protobuf.Timestamp
-	13, // 5: amends.v1.ViewEntry.at:type_name -> google.protobuf.Timestamp
-	13, // 6: amends.v1.ViewReply.sent_at:type_name -> google.protobuf.Timestamp
-	5,  // 7: amends.v1.DeliveryLog.deliveries:type_name -> amends.v1.Delivery
-	0,  // 8: amends.v1.Delivery.status:type_name -> amends.v1.DeliveryStatus
-	13, // 9: amends.v1.Delivery.next_at:type_name -> google.protobuf.Timestamp
-	13, // 10: amends.v1.Delivery.created_at:type_name -> google.protobuf.Timestamp
-	13, // 11: amends.v1.Delivery.settled_at:type_name -> google.protobuf.Timestamp
-	6,  // 12: amends.v1.Delivery.attempts:type_name -> amends.v1.DeliveryAttempt
-	13, // 13: amends.v1.DeliveryAttempt.at:type_name -> google.protobuf.Timestamp
-	13, // 14: amends.v1.EndpointState.failing_since:type_name -> google.protobuf.Timestamp
-	13, // 15: amends.v1.EndpointState.disabled_at:type_name -> google.protobuf.Timestamp
-	13, // 16: amends.v1.EndpointState.probed_at:type_name -> google.protobuf.Timestamp
-	13, // 17: amends.v1.DeadLetter.first_at:type_name -> google.protobuf.Timestamp
-	13, // 18: amends.v1.DeadLetter.last_at:type_name -> google.protobuf.Timestamp
-	9,  // 19: amends.v1.DeadLetter.original:type_name -> amends.v1.OriginalMessage
-	10, // 20: amends.v1.OriginalMessage.headers:type_name -> amends.v1.Header
-	13, // 21: amends.v1.OriginalMessage.stored_at:type_name -> google.protobuf.Timestamp
-	13, // 22: amends.v1.StopSwitch.at:type_name -> google.protobuf.Timestamp
-	13, // 23: amends.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	14, // 0: amends.v1.CaseView.opened_at:type_name -> google.protobuf.Timestamp
+	14, // 1: amends.v1.CaseView.updated_at:type_name -> google.protobuf.Timestamp
+	3,  // 2: amends.v1.CaseView.timeline:type_name -> amends.v1.ViewEntry
+	4,  // 3: amends.v1.CaseView.replies:type_name -> amends.v1.ViewReply
+	14, // 4: amends.v1.CaseView.next_at:type_name -> google.protobuf.Timestamp
+	2,  // 5: amends.v1.CaseView.messages:type_name -> amends.v1.ViewMessage
+	14, // 6: amends.v1.ViewEntry.at:type_name -> google.protobuf.Timestamp
+	14, // 7: amends.v1.ViewReply.sent_at:type_name -> google.protobuf.Timestamp
+	6,  // 8: amends.v1.DeliveryLog.deliveries:type_name -> amends.v1.Delivery
+	0,  // 9: amends.v1.Delivery.status:type_name -> amends.v1.DeliveryStatus
+	14, // 10: amends.v1.Delivery.next_at:type_name -> google.protobuf.Timestamp
+	14, // 11: amends.v1.Delivery.created_at:type_name -> google.protobuf.Timestamp
+	14, // 12: amends.v1.Delivery.settled_at:type_name -> google.protobuf.Timestamp
+	7,  // 13: amends.v1.Delivery.attempts:type_name -> amends.v1.DeliveryAttempt
+	14, // 14: amends.v1.DeliveryAttempt.at:type_name -> google.protobuf.Timestamp
+	14, // 15: amends.v1.EndpointState.failing_since:type_name -> google.protobuf.Timestamp
+	14, // 16: amends.v1.EndpointState.disabled_at:type_name -> google.protobuf.Timestamp
+	14, // 17: amends.v1.EndpointState.probed_at:type_name -> google.protobuf.Timestamp
+	14, // 18: amends.v1.DeadLetter.first_at:type_name -> google.protobuf.Timestamp
+	14, // 19: amends.v1.DeadLetter.last_at:type_name -> google.protobuf.Timestamp
+	10, // 20: amends.v1.DeadLetter.original:type_name -> amends.v1.OriginalMessage
+	11, // 21: amends.v1.OriginalMessage.headers:type_name -> amends.v1.Header
+	14, // 22: amends.v1.OriginalMessage.stored_at:type_name -> google.protobuf.Timestamp
+	14, // 23: amends.v1.StopSwitch.at:type_name -> google.protobuf.Timestamp
+	14, // 24: amends.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_desk_proto_init() }
@@ -1421,7 +1492,7 @@ func file_amends_v1_desk_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amends_v1_desk_proto_rawDesc), len(file_amends_v1_desk_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

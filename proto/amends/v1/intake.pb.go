@@ -85,7 +85,8 @@ type CaseOpened struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Channel string                 `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
 	Message *UntrustedText         `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// SHA-256 of the request body; another body under the same key is refused.
+	// SHA-256 of what the request comes to once it is masked; another under the
+	// same key is refused. Nothing that was masked is in it.
 	BodySha256 string `protobuf:"bytes,3,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
 	// The credential that posted, never its secret.
 	PostedBy      string `protobuf:"bytes,4,opt,name=posted_by,json=postedBy,proto3" json:"posted_by,omitempty"`

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/edge"
@@ -15,6 +16,18 @@ type caller struct {
 	channel  *Channel
 	// credential names the API key, or the issuer, without giving anything away.
 	credential string
+	// until is when the credential ends; zero when it does not.
+	until time.Time
+}
+
+// keyOwner says whose a caller's Idempotency-Keys are: the channel's, or, where
+// customers call for themselves, the customer's own. Else one customer could
+// use a key that another is likely to choose.
+func (c caller) keyOwner() []string {
+	if c.channel.OIDC == nil {
+		return nil
+	}
+	return []string{c.customer}
 }
 
 var (

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -34,8 +35,20 @@ type post struct {
 	flags   []amendsv1.TextFlag
 	// caseID is set when the caller named the case.
 	caseID string
-	// sha256 is the hash of the body's bytes: what another body is told by.
+	// sha256 is what another request is told by: requestHash of the rest.
 	sha256 string
+}
+
+// requestHash is a function of what is stored and of nothing that was masked:
+// the hash is kept beside the text, and a hash of the body would give away a
+// code or a card's digits to whoever tries them all. So bodies that differ
+// in what is masked, or in how their JSON is written, are the same request.
+func requestHash(text, caseID string) string {
+	h := sha256.New()
+	for _, part := range []string{text, caseID} {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash never fails to write
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 var tooLarge = deskapi.NewProblem(http.StatusRequestEntityTooLarge, deskapi.CodeBodyTooLarge, "a message may have 16384 bytes")
@@ -69,7 +82,7 @@ func decodePost(body []byte) (post, *deskapi.Problem) {
 	if problem := decodeObject(body, map[string]**string{"message": &message, "case_id": &caseID}); problem != nil {
 		return post{}, problem
 	}
-	p, problem := checkMessage(body, message)
+	p, problem := checkMessage(message)
 	switch {
 	case problem != nil:
 		return post{}, problem
@@ -79,6 +92,7 @@ func decodePost(body []byte) (post, *deskapi.Problem) {
 		return post{}, invalid("case_id is not a valid identifier")
 	}
 	p.caseID = *caseID
+	p.sha256 = requestHash(p.message, p.caseID)
 	return p, nil
 }
 
@@ -88,7 +102,7 @@ func decodeMessage(body []byte) (post, *deskapi.Problem) {
 	if problem := decodeObject(body, map[string]**string{"message": &message}); problem != nil {
 		return post{}, problem
 	}
-	return checkMessage(body, message)
+	return checkMessage(message)
 }
 
 // decodeCancel reads the body of a withdrawal, which says nothing: no bytes, or
@@ -100,7 +114,7 @@ func decodeCancel(body []byte) *deskapi.Problem {
 	return decodeObject(body, nil)
 }
 
-func checkMessage(body []byte, message *string) (post, *deskapi.Problem) {
+func checkMessage(message *string) (post, *deskapi.Problem) {
 	switch {
 	case message == nil || strings.TrimSpace(*message) == "":
 		return post{}, invalid("message is missing")
@@ -114,8 +128,7 @@ func checkMessage(body []byte, message *string) (post, *deskapi.Problem) {
 	case len(text) > maxMessage:
 		return post{}, tooLarge
 	}
-	sum := sha256.Sum256(body)
-	return post{message: text, flags: flags, sha256: hex.EncodeToString(sum[:])}, nil
+	return post{message: text, flags: flags, sha256: requestHash(text, "")}, nil
 }
 
 // decodeObject reads a body strictly: one JSON object in valid UTF-8 whose

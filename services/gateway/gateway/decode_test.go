@@ -49,6 +49,20 @@ func FuzzDecodePost(f *testing.F) {
 	})
 }
 
+func TestARequestIsToldByItsTextAndCase(t *testing.T) {
+	t.Parallel()
+	hash := func(body string) string { return requestOf(t, body) }
+	base := hash(`{"message":"m1","case_id":"req-1"}`)
+	if same := hash(` { "case_id":"req-1", "message":"\u006d1" } `); same != base {
+		t.Error("the same request, written otherwise, is another one")
+	}
+	for _, other := range []string{`{"message":"m1"}`, `{"message":"m1","case_id":"req-2"}`, `{"message":"m1 ","case_id":"req-1"}`, `{"message":"m","case_id":"1req-1"}`} {
+		if hash(other) == base {
+			t.Errorf("%s is taken for the same request", other)
+		}
+	}
+}
+
 func masked(text string) string {
 	out, _ := masking.Text(text)
 	return out
@@ -64,6 +78,12 @@ func TestMessagesAreMasked(t *testing.T) {
 	}
 	if p.message != "Order 8472 charged twice on [card], OTP [code]" || !slices.Contains(p.untrusted().GetFlags(), amendsv1.TextFlag_TEXT_FLAG_MASKED) {
 		t.Errorf("%q with %v", p.message, p.flags)
+	}
+	// Nothing that is kept is a function of what was masked: another code is the
+	// same request.
+	again, problem := decodePost([]byte(`{"message":"Order 8472 charged twice on 5555 5555 5555 4444, OTP 101010"}`))
+	if problem != nil || !reflect.DeepEqual(again, p) {
+		t.Errorf("with other digits: %+v, %v; want %+v", again, problem, p)
 	}
 	if _, problem := decodePost([]byte(`{"message":"\u0007\u0008"}`)); problem == nil {
 		t.Error("a message of nothing but control characters was accepted")

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,16 @@ var openedAt = time.Date(2026, 3, 12, 10, 14, 0, 0, time.UTC)
 func hashOf(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
+}
+
+// requestOf gives the hash that a body is told by.
+func requestOf(t *testing.T, body string) string {
+	t.Helper()
+	p, problem := decodePost([]byte(body))
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	return p.sha256
 }
 
 func testConfig(redisAddr string) Config {
@@ -138,19 +149,39 @@ func (d *desk) publish(t *testing.T, v *amendsv1.CaseView) {
 	}
 }
 
-// recordPosts writes version 1 of every post's view, as the orchestrator does.
+// recordPosts does what the orchestrator does for a view: version 1 for a post,
+// and one more for a message, which the case meets once.
 func (d *desk) recordPosts(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	var one sync.Mutex
 	go func() {
 		ended <- d.writes.Consume(ctx, roles.ConsumerPosts, func(_ context.Context, m *bus.Message) error {
-			opened, ok := m.Payload.(*amendsv1.CaseOpened)
-			if !ok {
-				return bus.Reject("not_a_post", nil)
+			var v *amendsv1.CaseView
+			switch p := m.Payload.(type) {
+			case *amendsv1.CaseOpened:
+				v = view(m.Parts.CaseID, 1, "RECEIVED")
+				v.Tenant, v.CustomerId, v.BodySha256 = m.Parts.Tenant, m.Envelope.GetCustomerId(), p.GetBodySha256()
+			case *amendsv1.CustomerMessage:
+				one.Lock()
+				defer one.Unlock()
+				last, err := d.writes.Last(ctx, roles.StreamViews, subject.View(m.Parts.Tenant, m.Parts.CaseID))
+				if err != nil {
+					return bus.Retry(err)
+				}
+				v = new(amendsv1.CaseView)
+				if err := proto.Unmarshal(last.Data, v); err != nil {
+					return err
+				}
+				if handled(v, m.Envelope.GetMessageId()) != nil {
+					return nil
+				}
+				v.Version++
+				v.Messages = append(v.Messages, &amendsv1.ViewMessage{MessageId: m.Envelope.GetMessageId(), BodySha256: p.GetBodySha256()})
+			default:
+				return nil
 			}
-			v := view(m.Parts.CaseID, 1, "RECEIVED")
-			v.Tenant, v.CustomerId, v.BodySha256 = m.Parts.Tenant, m.Envelope.GetCustomerId(), opened.GetBodySha256()
 			data, err := proto.Marshal(v)
 			if err != nil {
 				return err

@@ -21,7 +21,8 @@ const (
 )
 
 // followCase handles GET /v1/cases/{id}/events: the current view, then every
-// newer one, until the case is closed.
+// newer one, until the case is closed or the caller's credential ends: with
+// a new one the caller goes on from Last-Event-ID.
 func (g *gateway) followCase(w http.ResponseWriter, r *http.Request, c caller) *deskapi.Problem {
 	caseID := r.PathValue("id")
 	if ident.Token(caseID) != nil {
@@ -39,19 +40,29 @@ func (g *gateway) followCase(w http.ResponseWriter, r *http.Request, c caller) *
 		w.WriteHeader(http.StatusNoContent) // tells an EventSource not to come back
 		return nil
 	}
-	g.follow(r, reader, f, s, own)
+	g.follow(r, c, reader, f, s)
 	return nil
 }
 
-// follow streams until the case is closed, the follower is gone or too slow,
-// or the process stops.
-func (g *gateway) follow(r *http.Request, reader *reader, f follower, s *snapshot, own func(*amendsv1.CaseView) bool) {
+// follow streams until the case is closed, the follower is gone, too slow or
+// not entitled any more, or the process stops.
+func (g *gateway) follow(r *http.Request, c caller, reader *reader, f follower, s *snapshot) {
 	if err := f.open(); err != nil {
 		return
 	}
 	look := time.NewTimer(firstLook)
 	defer look.Stop()
+	var ended <-chan time.Time
+	if !c.until.IsZero() {
+		end := time.NewTimer(c.until.Sub(g.now()))
+		defer end.Stop()
+		ended = end.C
+	}
 	for {
+		// The timer keeps the machine's time, which is not always the desk's.
+		if !c.until.IsZero() && !g.now().Before(c.until) {
+			return
+		}
 		if done, err := f.send(s); done || err != nil {
 			return
 		}
@@ -60,6 +71,8 @@ func (g *gateway) follow(r *http.Request, reader *reader, f follower, s *snapsho
 		case <-r.Context().Done():
 			return
 		case <-g.stopping:
+			return
+		case <-ended:
 			return
 		case live, ok := <-reader.live:
 			if !ok {
@@ -79,7 +92,7 @@ func (g *gateway) follow(r *http.Request, reader *reader, f follower, s *snapsho
 			continue
 		}
 		// A failed look is made up for by the next one.
-		if again, err := g.views.stored(r.Context(), reader.subj); err == nil && own(again.view) {
+		if again, err := g.views.stored(r.Context(), reader.subj); err == nil && again.view.GetCustomerId() == c.customer {
 			s = again
 		}
 	}

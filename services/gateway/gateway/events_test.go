@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,6 +92,58 @@ func TestFollowResumesB75(t *testing.T) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
 		t.Errorf("resuming a closed case: %d, want %d", resp.StatusCode, http.StatusNoContent)
+	}
+}
+
+// A stream ends with the token it was opened with, and goes on from where it
+// was with a new one; a key does not end.
+func TestAStreamEndsWithItsToken(t *testing.T) {
+	t.Parallel()
+	d, m := newDesk(t), openID(t, "")
+	var ahead atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	url := d.gatewayOf(t, withLogin(m, func(ch *Channel) { ch.OIDC.Leeway = time.Second }), Deps{Now: now})
+	d.publish(t, view("req-8472", 4, "INVESTIGATING"))
+	open := func(token, after string) *bufio.Scanner {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/cases/req-8472/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set(deskapi.HeaderLastEventID, after)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("status %d", resp.StatusCode)
+		}
+		return bufio.NewScanner(resp.Body)
+	}
+	until := func(s *bufio.Scanner, line string) bool {
+		for s.Scan() {
+			if s.Text() == line {
+				return true
+			}
+		}
+		return false
+	}
+	short := issued(t, m, map[string]any{"exp": time.Now().Add(2 * time.Second).Unix()})
+	tokens, keys := open(short, "3"), open(webKey, "3")
+	if !until(tokens, "id: 4") || until(tokens, "id: 5") || tokens.Err() != nil {
+		t.Errorf("the stream of the short token: %v", tokens.Err())
+	}
+	// Where the desk's time jumps, no event is sent after it.
+	long := open(issued(t, m, nil), "4")
+	ahead.Store(int64(2 * time.Hour))
+	d.publish(t, view("req-8472", 5, "INVESTIGATING"))
+	if until(long, "id: 5") {
+		t.Error("an event was sent after the token's end")
+	}
+	resumed := open(issued(t, m, map[string]any{"exp": now().Add(time.Hour).Unix(), "iat": now().Unix()}), "4")
+	if !until(resumed, "id: 5") || !until(keys, "id: 5") {
+		t.Error("version 5 is missing")
 	}
 }
 

@@ -80,6 +80,10 @@ type gateway struct {
 	api        []byte // openapi.json
 	// provider is nil where no events of the provider are taken.
 	provider *hookSource
+	// porch is where those wait that nobody has verified.
+	porch porch
+	// spreadBefore are the events that need not be stored again.
+	spreadBefore *spreadEvents
 	// requests and streams bound what is open at once.
 	requests gate
 	streams  gate
@@ -179,7 +183,7 @@ func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_r
 		reads:    newFlow("reads", cfg.Limits.CustomerReads, cfg.Limits.Reads, cfg.Limits.TenantReads),
 		pressure: &pressure{bus: b, consumers: watches(), limit: uint64(cfg.Limits.CasesInFlight), now: deps.Now, log: deps.Log},
 		model:    model, projection: &projector{bus: b, model: model, log: deps.Log},
-		requests: gate{limit: int64(cfg.Limits.InFlight)}, streams: gate{limit: int64(cfg.Limits.Streams)},
+		porch: newPorch(), spreadBefore: newSpreadEvents(), requests: gate{limit: int64(cfg.Limits.InFlight)}, streams: gate{limit: int64(cfg.Limits.Streams)},
 	}
 	if g.metrics, err = newMetrics(deps.Meter, gauges{
 		streams:     g.streams.inside.Load,

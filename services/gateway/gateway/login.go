@@ -185,7 +185,7 @@ func (l *login) callerOf(r *http.Request, c identity.Claims) (caller, identity.R
 			return caller{}, notNamed
 		}
 	}
-	return caller{tenant: ch.Tenant, customer: customer, channel: ch, credential: l.credential}, ""
+	return caller{tenant: ch.Tenant, customer: customer, channel: ch, credential: l.credential, until: l.verifier.Ends(c)}, ""
 }
 
 // keysWait is after what time a token that cannot be judged may be sent again.

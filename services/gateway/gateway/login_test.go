@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/identity"
 )
 
@@ -133,6 +134,37 @@ func TestTokensSpeakForTheirCustomer(t *testing.T) {
 		if a.status != http.StatusForbidden || a.problem(t).Code != deskapi.CodeCustomerNotAllowed {
 			t.Errorf("naming customer %q: %d %s", named, a.status, a.body)
 		}
+	}
+}
+
+// Each signed-in customer has Idempotency-Keys of their own; those of a channel
+// with an API key are the channel's, for all its customers (LOSS-1, TENANT-1).
+func TestKeysOfSignedInCustomersAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	d, m := newDesk(t), openID(t, "")
+	d.recordPosts(t)
+	gw := d.gatewayWith(t, withLogin(m)) + deskapi.CasesPath
+	opened := func(token string, header ...string) string {
+		a := ask(t, http.MethodPost, gw, token, founding, append(header, "Idempotency-Key", "1")...)
+		var got deskapi.Accepted
+		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusAccepted {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		return got.CaseID
+	}
+	theirs, mine := opened(issued(t, m, map[string]any{"sub": "cust_7001"})), opened(issued(t, m, nil))
+	if theirs == mine || mine != opened(issued(t, m, map[string]any{"scope": "openid"})) {
+		t.Errorf("cases %s and %s", theirs, mine)
+	}
+	if got := opened(appKey, deskapi.HeaderCustomer, "cust_1"); got != ident.Case("acme-in", "app", deskapi.CasesPath, "1") {
+		t.Errorf("the case of an API key's channel is %s", got)
+	}
+	a := ask(t, http.MethodPost, gw, appKey, founding, "Idempotency-Key", "1", deskapi.HeaderCustomer, "cust_2")
+	if a.status != http.StatusConflict {
+		t.Errorf("another customer of an API key's channel: %d %s", a.status, a.body)
+	}
+	if n := len(d.stored(t)); n != 3 {
+		t.Errorf("%d posts stored", n)
 	}
 }
 

@@ -17,11 +17,11 @@ import (
 // goes on in a linked case of the same request, which the closed one's view
 // names.
 //
-// The message is named by its key alone, so a retry is the same message and is
-// recorded once. Another body under a used key is answered with 202 like a
-// retry, and not with 409 idempotency_key_reused: the gateway may not read what
-// INTAKE holds and views carry no messages, so it cannot tell the two apart.
-// The record keeps the body it met first.
+// The message is named by its key, so a retry is the same message and the
+// record takes it once: the body it meets first. The view says which body that
+// was. So 202 waits until the view knows the message, which takes the
+// orchestrator as long as one commit: of two bodies that are posted at once
+// under one key, the one that lost must not hear that it was taken.
 func (g *gateway) addMessage(w http.ResponseWriter, r *http.Request, c caller) *deskapi.Problem {
 	key, problem := idempotencyKey(r)
 	if problem != nil {
@@ -39,9 +39,43 @@ func (g *gateway) addMessage(w http.ResponseWriter, r *http.Request, c caller) *
 	if problem != nil {
 		return problem
 	}
-	return g.pass(w, r, c, s.view, "add a message", laterID(c, s.view.GetCaseId(), envelope.CaseMessage, key), &amendsv1.CustomerMessage{
-		Channel: c.channel.Name, BodySha256: p.sha256, PostedBy: c.credential, Message: p.untrusted(),
-	})
+	id := laterID(c, s.view.GetCaseId(), envelope.CaseMessage, key)
+	if handled(s.view, id) == nil {
+		if problem := g.pass(r, c, s.view, "add a message", id, &amendsv1.CustomerMessage{
+			Channel: c.channel.Name, BodySha256: p.sha256, PostedBy: c.credential, Message: p.untrusted(),
+		}); problem != nil {
+			return problem
+		}
+		s, problem = g.handledView(r, c, s.view.GetCaseId(), id)
+		if problem != nil {
+			return problem
+		}
+	}
+	if handled(s.view, id).GetBodySha256() != p.sha256 {
+		return keyReused
+	}
+	taken(w, s.view, id)
+	return nil
+}
+
+// handled gives what the view says of a message; nil when the record has not
+// met it.
+func handled(v *amendsv1.CaseView, id string) *amendsv1.ViewMessage {
+	for _, m := range v.GetMessages() {
+		if m.GetMessageId() == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// handledView waits for the view that knows a message which is stored.
+func (g *gateway) handledView(r *http.Request, c caller, caseID, id string) (*snapshot, *deskapi.Problem) {
+	s, err := g.views.await(r.Context(), c.tenant, caseID, func(v *amendsv1.CaseView) bool { return handled(v, id) != nil })
+	if err != nil {
+		return nil, notConfirmed
+	}
+	return s, nil
 }
 
 // cancelCase handles POST /v1/cases/{id}/cancel. 202 says that the withdrawal is
@@ -67,14 +101,17 @@ func (g *gateway) cancelCase(w http.ResponseWriter, r *http.Request, c caller) *
 	case s.view.GetClosed():
 		return deskapi.NewProblem(http.StatusConflict, deskapi.CodeCaseClosed, "the case has ended: "+s.view.GetState())
 	}
-	return g.pass(w, r, c, s.view, "cancel a case", laterID(c, s.view.GetCaseId(), envelope.CaseCancel, key), &amendsv1.CaseCancel{
-		Channel: c.channel.Name, PostedBy: c.credential,
-	})
+	id := laterID(c, s.view.GetCaseId(), envelope.CaseCancel, key)
+	if problem := g.pass(r, c, s.view, "cancel a case", id, &amendsv1.CaseCancel{Channel: c.channel.Name, PostedBy: c.credential}); problem != nil {
+		return problem
+	}
+	taken(w, s.view, id)
+	return nil
 }
 
 // pass stores what a customer says about a case of theirs. It expects nothing
 // of the subject: what is stored twice has one id and is recorded once.
-func (g *gateway) pass(w http.ResponseWriter, r *http.Request, c caller, v *amendsv1.CaseView, purpose, id string, payload proto.Message) *deskapi.Problem {
+func (g *gateway) pass(r *http.Request, c caller, v *amendsv1.CaseView, purpose, id string, payload proto.Message) *deskapi.Problem {
 	ctx, span := g.trace(r)
 	defer span.End()
 	env := g.envelope(ctx, c, id, purpose)
@@ -82,11 +119,14 @@ func (g *gateway) pass(w http.ResponseWriter, r *http.Request, c caller, v *amen
 	if err := g.send(ctx, env, payload); err != nil {
 		return g.notStored(ctx, env, err)
 	}
-	edge.WriteJSON(w, http.StatusAccepted, deskapi.AcceptedMessage{
-		CaseID: env.GetCaseId(), MessageID: id,
-		Links: deskapi.LinksOf(env.GetCaseId()),
-	})
 	return nil
+}
+
+func taken(w http.ResponseWriter, v *amendsv1.CaseView, id string) {
+	edge.WriteJSON(w, http.StatusAccepted, deskapi.AcceptedMessage{
+		CaseID: v.GetCaseId(), MessageID: id,
+		Links: deskapi.LinksOf(v.GetCaseId()),
+	})
 }
 
 // laterID is a function of what a retry repeats. A key counts within its

@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/envelope"
 	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -34,6 +35,7 @@ func TestMessageAndCancelAreStoredWithWhatTheCredentialSays(t *testing.T) {
 	v := view("req-8472", 5, "AWAITING_CUSTOMER")
 	v.RequestId = "req-parent"
 	d.publish(t, v)
+	d.recordPosts(t)
 	parent := "00-" + strings.Repeat("ab", 16) + "-" + strings.Repeat("cd", 8) + "-01"
 	said := accepted(t, ask(t, http.MethodPost, url+"/messages", appKey, later, "Idempotency-Key", "k-1", deskapi.HeaderCustomer, "cust_5519", "Traceparent", parent))
 	withdrawn := accepted(t, ask(t, http.MethodPost, url+"/cancel", webKey, "", "Idempotency-Key", "k-1"))
@@ -59,7 +61,7 @@ func TestMessageAndCancelAreStoredWithWhatTheCredentialSays(t *testing.T) {
 	if err := proto.Unmarshal(got[0].GetPayload(), &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.GetChannel() != "app" || m.GetBodySha256() != hashOf(later) || m.GetPostedBy() != "key-"+hashOf(appKey)[:16] || m.GetMessage().GetText() != "It is order 8472 \u202e" ||
+	if m.GetChannel() != "app" || m.GetBodySha256() != requestHash("It is order 8472 \u202e", "") || m.GetPostedBy() != "key-"+hashOf(appKey)[:16] || m.GetMessage().GetText() != "It is order 8472 \u202e" ||
 		m.GetMessage().GetTrust() != amendsv1.TextTrust_TEXT_TRUST_UNTRUSTED || m.GetMessage().GetOrigin() != amendsv1.TextOrigin_TEXT_ORIGIN_CUSTOMER ||
 		m.GetMessage().GetInstructionAuthority() != amendsv1.InstructionAuthority_INSTRUCTION_AUTHORITY_NONE {
 		t.Errorf("message %v", &m)
@@ -71,12 +73,12 @@ func TestMessageAndCancelAreStoredWithWhatTheCredentialSays(t *testing.T) {
 }
 
 // LOSS-1: a retry is the same message, over whichever gateway and at whatever
-// version of the case; another key, channel or kind of request is another one.
-// The gateway cannot tell another body from a retry: it is the same message too,
-// and never a second one.
+// version of the case; another key, channel or kind of request is another one,
+// and another text under a used key is refused.
 func TestARetryIsTheSameMessageLOSS1(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.recordPosts(t)
 	urls := []string{d.gateway(t), d.gateway(t)}
 	d.publish(t, view("req-8472", 5, "AWAITING_CUSTOMER"))
 	send := func(i int, path, token, body, key string) string {
@@ -85,13 +87,13 @@ func TestARetryIsTheSameMessageLOSS1(t *testing.T) {
 	}
 	first, withdrawal := send(0, "messages", webKey, later, "k-1"), send(0, "cancel", webKey, "", "k-1")
 	d.redis.FlushAll()
-	d.publish(t, view("req-8472", 6, "INVESTIGATING"))
-	for name, id := range map[string]string{
-		"the other gateway": send(1, "messages", webKey, later, "k-1"),
-		"another body":      send(0, "messages", webKey, `{"message":"something else"}`, "k-1"),
-	} {
-		if id != first {
-			t.Errorf("%s: message %s, want %s", name, id, first)
+	if id := send(1, "messages", webKey, later, "k-1"); id != first {
+		t.Errorf("the other gateway: message %s, want %s", id, first)
+	}
+	for i := range urls {
+		a := ask(t, http.MethodPost, urls[i]+"/v1/cases/req-8472/messages", webKey, `{"message":"something else"}`, "Idempotency-Key", "k-1")
+		if p := a.problem(t); a.status != http.StatusConflict || p.Code != deskapi.CodeKeyReused {
+			t.Errorf("another body: %d %s", a.status, a.body)
 		}
 	}
 	if id := send(1, "cancel", webKey, " {} ", "k-1"); id != withdrawal {
@@ -111,6 +113,66 @@ func TestARetryIsTheSameMessageLOSS1(t *testing.T) {
 	}
 }
 
+// LOSS-1: of two texts that race under one key one is taken. Whoever sent that
+// one hears 202, and nobody else does.
+func TestTwoTextsRaceUnderOneKeyLOSS1(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.recordPosts(t)
+	urls := []string{d.gateway(t), d.gateway(t)}
+	d.publish(t, view("req-8472", 5, "AWAITING_CUSTOMER"))
+	bodies := []string{later, `{"message":"It is order 8473"}`}
+	answers := make([]answer, 20)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() {
+			answers[i] = ask(t, http.MethodPost, urls[i/2%2]+"/v1/cases/req-8472/messages", webKey, bodies[i%2], "Idempotency-Key", "k-1")
+		})
+	}
+	all.Wait()
+	s, err := newViews(d.broker.Connect(roles.Gateway), quiet()).stored(t.Context(), subject.View("acme-in", "req-8472"))
+	if err != nil || len(s.view.GetMessages()) != 1 {
+		t.Fatalf("the case met %v, %v", s, err)
+	}
+	for i, a := range answers {
+		won := requestOf(t, bodies[i%2]) == s.view.GetMessages()[0].GetBodySha256()
+		switch {
+		case won && accepted(t, a).MessageID != s.view.GetMessages()[0].GetMessageId():
+			t.Errorf("%d: the text that was taken is answered %s", i, a.body)
+		case !won && (a.status != http.StatusConflict || a.problem(t).Code != deskapi.CodeKeyReused):
+			t.Errorf("%d: the text that was not taken is answered %d %s", i, a.status, a.body)
+		}
+	}
+}
+
+// A message that no record has met is stored and not confirmed; the same request
+// again tells, whatever the case made of it.
+func TestAMessageIsConfirmedByTheRecord(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	url := d.gateway(t) + "/v1/cases/req-8472/messages"
+	d.publish(t, view("req-8472", 9, "VERIFIED_CLOSED"))
+	a := ask(t, http.MethodPost, url, webKey, later, "Idempotency-Key", "k-1")
+	if p := a.problem(t); a.status != http.StatusServiceUnavailable || p.Code != deskapi.CodeNotConfirmed || a.header.Get("Retry-After") == "" {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if n := len(d.stored(t)); n != 1 {
+		t.Fatalf("%d messages stored", n)
+	}
+	d.recordPosts(t)
+	first := accepted(t, ask(t, http.MethodPost, url, webKey, later, "Idempotency-Key", "k-1"))
+	stored := d.stored(t)
+	// From here the view tells, and nothing is stored again.
+	for range 3 {
+		if again := accepted(t, ask(t, http.MethodPost, url, webKey, later, "Idempotency-Key", "k-1")); again != first {
+			t.Errorf("%+v, want %+v", again, first)
+		}
+	}
+	if got := d.stored(t); len(got) != len(stored) || got[0].GetMessageId() != first.MessageID {
+		t.Errorf("stored %v", got)
+	}
+}
+
 func TestALostAcknowledgementIsTheSameMessage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -125,6 +187,7 @@ func TestALostAcknowledgementIsTheSameMessage(t *testing.T) {
 			t.Run(name+" "+path, func(t *testing.T) {
 				t.Parallel()
 				d := newDesk(t)
+				d.recordPosts(t)
 				d.publish(t, view("req-8472", 5, "AWAITING_CUSTOMER"))
 				f := c.flaky
 				f.broker = d.broker.Connect(roles.Gateway)
@@ -152,6 +215,7 @@ func TestALostAcknowledgementIsTheSameMessage(t *testing.T) {
 func TestAClosedCaseTakesMessagesAndNoCancel(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.recordPosts(t)
 	url := d.gateway(t) + "/v1/cases/req-8472"
 	d.publish(t, view("req-8472", 9, "VERIFIED_CLOSED"))
 	a := ask(t, http.MethodPost, url+"/cancel", webKey, "{}", "Idempotency-Key", "k-1")
@@ -252,6 +316,7 @@ func TestRefusedMessagesAndCancels(t *testing.T) {
 func TestMessagesKeepThePostsRules(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.recordPosts(t)
 	url := d.gatewayWith(t, func(c *Config) { c.Limits.Posts = Rate{1, 1} }) + "/v1/cases/req-8472"
 	got := make(chan answer, 1)
 	go func() {

@@ -227,7 +227,7 @@ func (d *desk) gateways(t *testing.T, login func(*Config)) map[string]string {
 	at := time.Now()
 	serve(slow, conn, Deps{Now: func() time.Time { return at }}, func(c *Config) {
 		c.Limits.CustomerPosts, c.Limits.CustomerReads = Rate{1, 1}, Rate{1, 1}
-	}, is)
+	}, func(g *gateway) { g.porch.strangers.SetBurstAt(at, 0) })
 	for range 2 {
 		ask(t, http.MethodGet, urls[slow]+"/v1/cases", webKey, "")
 		ask(t, http.MethodPost, urls[slow]+"/v1/cases", webKey, "")
@@ -281,6 +281,8 @@ func probes() []probe {
 		{op: opEvents, id: "req-1", status: 200},
 		{op: opEvents, id: "req-1", header: "Last-Event-ID=7", status: 204},
 		{op: opMessage, id: "req-8472", body: `{"message":"it is 8472"}`, key: "k-1", status: 202},
+		{op: opMessage, id: "req-8472", body: `{"message":"it is 8473"}`, key: "k-1", status: 409, code: deskapi.CodeKeyReused},
+		{op: opMessage, id: "req-8472", body: `{"message":"it is 8472"}`, key: "k-unseen", status: 503, code: deskapi.CodeNotConfirmed},
 		{op: opCancel, id: "req-8472", key: "k-1", status: 202},
 		{op: opCancel, id: "req-1", key: "k-1", status: 409, code: deskapi.CodeCaseClosed},
 		{op: opRequest, id: "req-8472", status: 200},
@@ -290,7 +292,8 @@ func probes() []probe {
 		{op: opTell, body: "[]", signed: true, status: 400, code: deskapi.CodeBodyInvalid},
 		{op: opTell, body: strings.Repeat("x", maxEvent+1), status: 413, code: deskapi.CodeBodyTooLarge},
 		{state: unprovided, op: opTell, body: "{}", status: 404, code: deskapi.CodeNotFound},
-		{state: full, op: opTell, body: "{}", status: 503, code: deskapi.CodeOverloaded},
+		{state: full, op: opTell, body: "{}", signed: true, status: 503, code: deskapi.CodeOverloaded},
+		{state: slow, op: opTell, body: "{}", signed: true, status: 429, code: deskapi.CodeRateLimited},
 		{state: emptied, op: opTell, body: eventBody("capture.settled", "8472", "pay_1", ""), signed: true, status: 503, code: deskapi.CodeUnavailable},
 	}
 	for _, op := range []string{opPost, opList, opShow, opEvents, opMessage, opCancel, opRequest, opHooks} {
@@ -341,6 +344,8 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	for _, v := range []*amendsv1.CaseView{view("req-8472", 5, "AWAITING_APPROVAL"), view("req-1", 7, "VERIFIED_CLOSED")} {
 		v.OrderId, v.Next, v.NextAt, v.ContinuedByCaseId = "8472", "approval", v.GetUpdatedAt(), "req-1-2"
 		v.Channel = "web"
+		known := laterID(caller{tenant: "acme-in", channel: &Channel{Name: "web"}}, v.GetCaseId(), envelope.CaseMessage, "k-1")
+		v.Messages = []*amendsv1.ViewMessage{{MessageId: known, BodySha256: requestOf(t, `{"message":"it is 8472"}`)}}
 		v.Replies = []*amendsv1.ViewReply{{Kind: "acknowledged", Text: "We look into it.", SentAt: v.GetUpdatedAt(), Version: 2}}
 		d.publish(t, v)
 		d.list(t, v)

@@ -18,7 +18,7 @@ var (
 	keyReused    = deskapi.NewProblem(http.StatusConflict, deskapi.CodeKeyReused, "the same key or case id was used for another request")
 	notEntitled  = deskapi.NewProblem(http.StatusForbidden, deskapi.CodeCaseIDNotAllowed, "this channel may not name case ids")
 	unavailable  = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeUnavailable, "nothing is lost; send the same request again").After(time.Second)
-	notConfirmed = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeNotConfirmed, "a post with this key was accepted and cannot be compared yet; send the same request again").After(time.Second)
+	notConfirmed = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeNotConfirmed, "a request with this key is stored and cannot be compared yet; send the same request again").After(time.Second)
 )
 
 // openCase handles POST /v1/cases.
@@ -38,7 +38,7 @@ func (g *gateway) openCase(w http.ResponseWriter, r *http.Request, c caller) *de
 	caseID := p.caseID
 	switch {
 	case caseID == "":
-		caseID = ident.Case(c.tenant, c.channel.Name, deskapi.CasesPath, key)
+		caseID = ident.Case(c.tenant, c.channel.Name, deskapi.CasesPath, key, c.keyOwner()...)
 	case !c.channel.MayNameCaseIDs:
 		return notEntitled
 	}

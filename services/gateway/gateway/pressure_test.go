@@ -47,8 +47,9 @@ func TestPostsAreRefusedWhileTheDeskIsBehindLOSS1(t *testing.T) {
 			t.Fatalf("post %d: %d %s", n, a.status, a.body)
 		}
 	}
-	for path, want := range map[string]int{"/messages": http.StatusAccepted, "/cancel": http.StatusAccepted} {
-		if a := ask(t, http.MethodPost, url+"/v1/cases/req-8472"+path, webKey, map[string]string{"/messages": later}[path], "Idempotency-Key", "k"); a.status != want {
+	// A message is stored, and its case has yet to meet it.
+	for path, want := range map[string]int{"/messages": http.StatusServiceUnavailable, "/cancel": http.StatusAccepted} {
+		if a := ask(t, http.MethodPost, url+"/v1/cases/req-8472"+path, webKey, map[string]string{"/messages": later}[path], "Idempotency-Key", "k"); a.status != want || want != http.StatusAccepted && a.problem(t).Code != deskapi.CodeNotConfirmed {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
@@ -56,6 +57,9 @@ func TestPostsAreRefusedWhileTheDeskIsBehindLOSS1(t *testing.T) {
 		t.Errorf("a read: %d", a.status)
 	}
 	d.recordPosts(t)
+	bustest.Await(t, "the message is met", func() bool {
+		return ask(t, http.MethodPost, url+"/v1/cases/req-8472/messages", webKey, later, "Idempotency-Key", "k").status == http.StatusAccepted
+	})
 	for n := 5; n < 20; n++ { // the same requests again, as a channel does
 		bustest.Await(t, "room again", func() bool { return send(n).status == http.StatusAccepted })
 	}
@@ -92,7 +96,7 @@ func TestRepeatsAreAnsweredWhileTheDeskIsBehind(t *testing.T) {
 		t.Errorf("before its case is begun: %d %s", a.status, a.body)
 	}
 	v := view(got.CaseID, 1, "RECEIVED")
-	v.BodySha256 = hashOf(founding)
+	v.BodySha256 = requestOf(t, founding)
 	d.publish(t, v)
 	bustest.Await(t, "the answer", func() bool { return postAs(t, h, webKey, "", 1).body == first.body })
 	a := call(t, h, http.MethodPost, "/v1/cases", webKey, `{"message":"another"}`, "Idempotency-Key", "k--1")

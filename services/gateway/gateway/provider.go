@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -86,12 +85,8 @@ const (
 	eventOtherTenant = "other_tenant"
 	eventNoCase      = "no_case" // none of ours, or nothing new to one
 	eventForwarded   = "forwarded"
+	eventRepeated    = "repeated" // forwarded before, by this process
 	eventUnavailable = "unavailable"
-)
-
-var (
-	badSignature = deskapi.NewProblem(http.StatusUnauthorized, deskapi.CodeUnauthenticated, "the webhook's signature or timestamp is not valid")
-	eventTooBig  = deskapi.NewProblem(http.StatusRequestEntityTooLarge, deskapi.CodeBodyTooLarge, "an event may have 65536 bytes")
 )
 
 // takeEvent handles POST /v1/provider/events. An event is a hint that something
@@ -102,26 +97,23 @@ func (g *gateway) takeEvent(w http.ResponseWriter, r *http.Request) *deskapi.Pro
 	if g.provider == nil {
 		return deskapi.NewProblem(http.StatusNotFound, deskapi.CodeNotFound, "")
 	}
+	id, body, problem := g.verified(w, r)
+	if problem != nil {
+		return problem
+	}
 	if !g.requests.enter() {
 		return overloaded
 	}
 	defer g.requests.leave()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEvent))
-	if err != nil {
-		if _, over := errors.AsType[*http.MaxBytesError](err); over {
-			return eventTooBig
-		}
-		return invalid("the body ended early")
-	}
-	id, err := g.provider.secrets.Verify(r.Header, body, g.now())
-	if err != nil {
-		g.metrics.event(r.Context(), "", eventRefused)
-		return badSignature
-	}
 	ev, err := decodeEvent(body)
 	if err != nil {
 		g.metrics.event(r.Context(), "", eventInvalid)
 		return invalid("not an event: " + err.Error())
+	}
+	if g.spreadBefore.has(id, g.now()) {
+		g.metrics.event(r.Context(), ev.kind, eventRepeated)
+		w.WriteHeader(http.StatusAccepted)
+		return nil
 	}
 	outcome, err := g.spread(r.Context(), id, ev)
 	g.metrics.event(r.Context(), ev.kind, outcome)
@@ -132,6 +124,9 @@ func (g *gateway) takeEvent(w http.ResponseWriter, r *http.Request) *deskapi.Pro
 	}
 	if outcome != eventForwarded && outcome != eventNoCase {
 		g.log.LogAttrs(r.Context(), slog.LevelInfo, "event of the provider left alone", slog.String("event_id", id), slog.String("outcome", outcome))
+	}
+	if outcome == eventForwarded {
+		g.spreadBefore.add(id, g.now())
 	}
 	w.WriteHeader(http.StatusAccepted)
 	return nil

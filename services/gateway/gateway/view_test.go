@@ -21,6 +21,7 @@ func TestViewShowsWhatCustomersMaySee(t *testing.T) {
 	url := d.gateway(t)
 	v := view("req-8472", 9, "VERIFIED_CLOSED")
 	v.OrderId, v.Next, v.NextAt = "8472", "reply", timestamppb.New(openedAt.Add(time.Hour))
+	v.Messages = []*amendsv1.ViewMessage{{MessageId: "m-of-the-view", BodySha256: hashOf("a message")}}
 	v.Replies = []*amendsv1.ViewReply{{Kind: "refunded", Text: "₹2,000 <b>rf_5521</b>", SentAt: v.GetUpdatedAt(), Version: 9}}
 	d.publish(t, v)
 	a := ask(t, http.MethodGet, url+"/v1/cases/req-8472", webKey, "")
@@ -32,7 +33,7 @@ func TestViewShowsWhatCustomersMaySee(t *testing.T) {
 		len(got.Timeline) != 9 || got.Replies[0].Text != "₹2,000 <b>rf_5521</b>" || !got.OpenedAt.Equal(openedAt) || got.Next != "reply" || got.TraceID != v.GetTraceId() {
 		t.Errorf("view %+v", got)
 	}
-	for _, secret := range []string{v.GetBodySha256(), "body_sha256", "cust_5519", "acme-in"} {
+	for _, secret := range []string{v.GetBodySha256(), "body_sha256", "m-of-the-view", hashOf("a message"), "cust_5519", "acme-in"} {
 		if strings.Contains(a.body, secret) {
 			t.Errorf("the view shows %q", secret)
 		}

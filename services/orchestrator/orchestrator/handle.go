@@ -30,6 +30,10 @@ func (o *orchestrator) handle(ctx context.Context, m *bus.Message) error {
 	return o.apply(ctx, m, place{id: m.Parts.CaseID})
 }
 
+// errOtherBody: the linked case took another body of the same message. That one
+// is still to be noted at the closed case, by whoever handles it.
+var errOtherBody = errors.New("another body of the message was taken")
+
 // place is the case an input is applied to: the one it was sent to, or a linked
 // one that continues a closed case.
 type place struct {
@@ -63,6 +67,9 @@ func (o *orchestrator) apply(ctx context.Context, m *bus.Message, at place) erro
 			unlock() // of two cases only one is locked at a time
 			linked, err := o.goOn(ctx, m, snap.Record)
 			unlock = o.locks.lock(m.Parts.Tenant, at.id)
+			if errors.Is(err, errOtherBody) {
+				return nil
+			}
 			if err != nil {
 				return err
 			}
@@ -123,6 +130,14 @@ func (o *orchestrator) goOn(ctx context.Context, m *bus.Message, closed *amendsv
 		}
 		if err := o.apply(ctx, m, place{id: id, from: closed}); err != nil {
 			return "", err
+		}
+		// Read again: a body that came before this one may be there in its place.
+		snap, err = o.store.Load(ctx, closed.GetTenant(), id)
+		switch {
+		case err != nil:
+			return "", bus.Retry(err)
+		case !casework.Met(snap.Record, m.Envelope.GetSender(), m.Envelope.GetMessageId(), m.Payload):
+			return "", errOtherBody
 		}
 		return id, nil
 	}
