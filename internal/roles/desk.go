@@ -94,7 +94,7 @@ func Desk() Manifest {
 			{Name: ConsumerResults, Stream: StreamResults, Filter: "result.*.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 4096},
 			{Name: ConsumerDue, Stream: StreamTimers, Filter: "due.*.*", Service: Orchestrator, AckWait: ackWait, Backoff: redelivery, MaxAckPending: 2048},
 			{Name: ConsumerSweep, Stream: StreamCases, Filter: "case.*.*", Service: Orchestrator, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 8192, Resettable: true},
-			{Name: ConsumerViews, Stream: StreamViews, Filter: "view.*.*", Service: Gateway, AckWait: 30 * time.Second, Backoff: viewRedelivery, MaxAckPending: 1024},
+			{Name: ConsumerViews, Stream: StreamViews, Filter: "view.*.*", Service: Gateway, AckWait: ackWait, Backoff: viewRedelivery, MaxAckPending: 1024},
 			{Name: ConsumerReplies, Stream: StreamViews, Filter: "view.*.*", Service: Gateway, AckWait: 30 * time.Second, Backoff: redelivery, MaxAckPending: 1024, Resettable: true},
 		},
 		Roles: []Role{
