@@ -28,7 +28,9 @@ func Read(text string) Reading {
 	r.ClaimsRefund = w.claimsRefund()
 	r.Withdraws = w.withdraws()
 	r.Fraud = w.fraud()
-	r.Intents, r.Confidence = w.intents(r)
+	dup, denied := w.duplicate()
+	r.Retracts = denied
+	r.Intents, r.Confidence = w.intents(r, dup)
 	return r
 }
 
@@ -42,8 +44,8 @@ func digits(p prose.Text) bool {
 }
 
 // intents orders what the text wants, and says how sure that is.
-func (w *words) intents(r Reading) ([]string, uint32) {
-	dup, status, cancels := w.duplicate(), w.status(), w.cancels()
+func (w *words) intents(r Reading, dup bool) ([]string, uint32) {
+	status, cancels := w.status(), w.cancels()
 	var out []string
 	add := func(on bool, intent string) {
 		if on {
@@ -59,6 +61,9 @@ func (w *words) intents(r Reading) ([]string, uint32) {
 	add(!status && w.wantsMoney() && (!dup || w.any(broken)), RefundOther)
 	if len(out) == 0 {
 		return []string{Other}, 20
+	}
+	if r.Retracts {
+		return out, unsure
 	}
 	sure := uint32(75)
 	if r.Withdraws || r.Fraud || dup || status {

@@ -34,8 +34,9 @@ const (
 // MaxRefs is how many order references a reading holds at most.
 const MaxRefs = 3
 
-// enough is the confidence below which the customer is asked.
-const enough = 50
+// enough is the confidence below which the customer is asked; unsure is that of
+// a text that says so and does not.
+const enough, unsure = 50, 40
 
 // Reading is what a text says, before anybody looked anything up.
 type Reading struct {
@@ -54,6 +55,9 @@ type Reading struct {
 	Ambiguous bool
 	// Withdraws says that the text takes back what was asked of the desk.
 	Withdraws bool
+	// Retracts says that by the text nothing was paid twice, whatever else it
+	// says: nothing is refunded on it without a person.
+	Retracts bool
 	// Fraud says that the text speaks of somebody else using the account.
 	Fraud bool
 	// ClaimsRefund says that by the text a refund was made or promised.
@@ -75,7 +79,7 @@ func (r Reading) Continue(earlier *amendsv1.Triage) Reading {
 		r.Amounts = earlier.GetStatedAmounts()
 	}
 	r.ClaimsRefund = r.ClaimsRefund || earlier.GetClaimsRefund()
-	if in := earlier.GetIntents(); r.Intents[0] == Other && len(in) > 0 && in[0] != Other {
+	if in := earlier.GetIntents(); r.Intents[0] == Other && !r.Retracts && len(in) > 0 && in[0] != Other {
 		r.Intents, r.Confidence = slices.Clone(in), max(r.Confidence, earlier.GetConfidence())
 	}
 	return r
@@ -107,12 +111,12 @@ func (r Reading) outcome(question string) (amendsv1.TriageOutcome, string) {
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonRefundOther
 	case main == CancelRequest:
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonCancelOther
+	case main == RefundStatus && question == "":
+		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY, "" // reads only
 	case r.Confidence < enough:
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY, ReasonLowConfidence
 	case question != "":
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY, question
-	case main == RefundStatus:
-		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY, ""
 	}
 	return amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED, ""
 }

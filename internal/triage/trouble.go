@@ -109,7 +109,7 @@ func (w *words) cancelsRequest(i int) bool {
 
 func (w *words) ignoresRequest(i int) bool {
 	for j := i + 1; j <= i+4; j++ {
-		if w.is(j, request) || w.oneOf(j, "message", "email", "mail") {
+		if w.is(j, request) || w.oneOf(j, "message", "email", "mail", "call", "note", "report") {
 			return w.oneOf(i+1, "my", "this", "the", "that", "it") && !w.oneOf(j, "instructions")
 		}
 	}
