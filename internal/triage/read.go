@@ -26,10 +26,10 @@ func Read(text string) Reading {
 	}
 	w.named = len(r.Refs) > 0
 	r.ClaimsRefund = w.claimsRefund()
-	r.Withdraws = w.withdraws()
+	r.Withdraws, r.Declines = w.withdraws()
 	r.Fraud = w.fraud()
 	dup, denied := w.duplicate()
-	r.Retracts = denied
+	r.Retracts = denied || r.Declines && !r.Withdraws
 	r.Intents, r.Confidence = w.intents(r, dup)
 	return r
 }
@@ -45,7 +45,8 @@ func digits(p prose.Text) bool {
 
 // intents orders what the text wants, and says how sure that is.
 func (w *words) intents(r Reading, dup bool) ([]string, uint32) {
-	status, cancels := w.status(), w.cancels()
+	asks := r.Declines && !r.Withdraws && w.asks()
+	status, cancels := asks || w.status(), w.cancels()
 	var out []string
 	add := func(on bool, intent string) {
 		if on {
@@ -54,9 +55,10 @@ func (w *words) intents(r Reading, dup bool) ([]string, uint32) {
 	}
 	add(r.Withdraws, CancelRequest)
 	add(r.Fraud, UnrecognisedCharge)
+	add(asks, RefundStatus) // told how it stands, and nothing refunded
 	add(dup, DuplicateCharge)
 	add(!r.Fraud && !dup && w.unrecognised(), UnrecognisedCharge)
-	add(status || dup && w.any(refund) && w.waits(), RefundStatus)
+	add(!asks && (status || dup && w.any(refund) && w.waits()), RefundStatus)
 	add(!r.Withdraws && cancels && !dup, CancelRequest)
 	add(!status && w.wantsMoney() && (!dup || w.any(broken)), RefundOther)
 	if len(out) == 0 {

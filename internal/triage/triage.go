@@ -55,8 +55,10 @@ type Reading struct {
 	Ambiguous bool
 	// Withdraws says that the text takes back what was asked of the desk.
 	Withdraws bool
-	// Retracts says that by the text nothing was paid twice, whatever else it
-	// says: nothing is refunded on it without a person.
+	// Declines says that the text wants no refund, be it for now.
+	Declines bool
+	// Retracts says that by the text nothing was paid twice, or is to be paid
+	// back, whatever else it says: nothing is refunded on it without a person.
 	Retracts bool
 	// Fraud says that the text speaks of somebody else using the account.
 	Fraud bool
@@ -79,6 +81,13 @@ func (r Reading) Continue(earlier *amendsv1.Triage) Reading {
 		r.Amounts = earlier.GetStatedAmounts()
 	}
 	r.ClaimsRefund = r.ClaimsRefund || earlier.GetClaimsRefund()
+	// A refund that is under way is stopped by whoever wants none, or says that
+	// nothing was paid twice.
+	if earlier.GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED && !r.Withdraws &&
+		(r.Declines || r.Retracts && !slices.Contains(r.Intents, DuplicateCharge)) {
+		r.Withdraws = true
+		r.Intents = slices.DeleteFunc(append([]string{CancelRequest}, r.Intents...), func(in string) bool { return in == Other })
+	}
 	if in := earlier.GetIntents(); r.Intents[0] == Other && !r.Retracts && len(in) > 0 && in[0] != Other {
 		r.Intents, r.Confidence = slices.Clone(in), max(r.Confidence, earlier.GetConfidence())
 	}
@@ -111,12 +120,12 @@ func (r Reading) outcome(question string) (amendsv1.TriageOutcome, string) {
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonRefundOther
 	case main == CancelRequest:
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonCancelOther
-	case main == RefundStatus && question == "":
-		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY, "" // reads only
-	case r.Confidence < enough:
+	case r.Confidence < enough && main != RefundStatus:
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY, ReasonLowConfidence
 	case question != "":
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY, question
+	case main == RefundStatus: // reads only
+		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY, ""
 	}
 	return amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED, ""
 }
