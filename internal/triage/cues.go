@@ -15,7 +15,7 @@ func (w *words) cue(i int) bool {
 	case w.low(i) == "x" && w.is(i-1, several) && w.priced(i+1), w.multiple(i):
 		return true
 	case w.manyTimes(i):
-		return w.near(i, 12, charge|sum) && !w.contacted(i) || w.amountNear(i, 3)
+		return (w.is(i, charge) || w.near(i, 12, charge|sum)) && !w.contacted(i) || w.amountNear(i, 3)
 	case w.is(i, several) && (w.ahead(i, 2, charges) >= 0 || w.low(i+1) == "of" && w.low(i+3) == "same" && w.is(i+4, charge)):
 		return true
 	case w.oneOf(i, "second", "2nd", "another", "same") && w.secondCharge(i):

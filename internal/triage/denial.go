@@ -23,7 +23,7 @@ func (w *words) duplicate() (said, denied bool) {
 // denies reports that the sentence of the cue at i says that it is not so. Two
 // denials are none.
 func (w *words) denies(i int) bool {
-	if w.deniedBehind(i) {
+	if w.deniedBehind(i) || w.deniedWithin(i) {
 		return true
 	}
 	denied, aside := false, false

@@ -15,7 +15,7 @@ func Read(text string) Reading {
 	for i, t := range p.Tokens {
 		switch {
 		case t.Kind == prose.Word:
-			w.class[i] = lexicon[t.Low]
+			w.class[i] = classOf(t.Low)
 		case t.Plain() && t.Digits == 1 && t.Raw >= "2":
 			w.class[i] = several
 		}

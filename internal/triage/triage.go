@@ -26,6 +26,8 @@ const (
 	ReasonAmbiguousText = "ambiguous_text"
 	ReasonSeveralOrders = "several_orders"
 	ReasonLowConfidence = "low_confidence"
+	ReasonNotUnderstood = "not_understood"
+	ReasonContradictory = "contradictory_text"
 	ReasonPossibleFraud = "possible_fraud"
 	ReasonRefundOther   = "refund_request_other"
 	ReasonCancelOther   = "cancel_of_something_else"
@@ -120,6 +122,11 @@ func (r Reading) outcome(question string) (amendsv1.TriageOutcome, string) {
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonRefundOther
 	case main == CancelRequest:
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonCancelOther
+	case r.Confidence < enough && main != RefundStatus && question == "": // a question for the order would be the wrong one
+		if r.Retracts {
+			return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonContradictory
+		}
+		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonNotUnderstood
 	case r.Confidence < enough && main != RefundStatus:
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY, ReasonLowConfidence
 	case question != "":

@@ -75,7 +75,7 @@ func (w *words) declines() bool {
 			return true
 		}
 	}
-	return false
+	return w.refuses()
 }
 
 // asks reports a question: I only want to know whether, was it charged twice?
@@ -166,7 +166,7 @@ func (w *words) cancelsRequest(i int) bool {
 		if w.is(j, request) {
 			return true
 		}
-		if !w.oneOf(j, "my", "the", "this", "that", "all", "any", "a", "entire", "whole") {
+		if !w.is(j, mine) && !w.oneOf(j, "the", "this", "that", "all", "any", "a", "entire", "whole", "la", "ma", "o", "die") {
 			break
 		}
 	}
