@@ -23,7 +23,7 @@ func (w *words) duplicate() (said, denied bool) {
 // denies reports that the sentence of the cue at i says that it is not so. Two
 // denials are none.
 func (w *words) denies(i int) bool {
-	if w.deniedBehind(i) || w.deniedWithin(i) {
+	if w.deniedBehind(i) || w.deniedWithin(i) || w.answeredNo(i) {
 		return true
 	}
 	denied, aside := false, false
@@ -50,16 +50,20 @@ func (w *words) denies(i int) bool {
 }
 
 // clauses begin another statement: a denial before them is not of what follows.
-var clauses = []string{"but", "because", "and", "so", "although", "though", "since", "why", "how", "what", "which", "where", "when", "until", "till", "while",
-	"if", "whether", "instead", "rather", "(", ":", "still", "please", "pls"}
+var clauses = []string{
+	"but", "because", "and", "so", "although", "though", "since", "why", "how", "what", "which", "where", "when", "until", "till", "while",
+	"if", "whether", "instead", "rather", "(", ":", "still", "please", "pls",
+}
 
 // complaints are what a denial before them is of, instead of the charge: not
 // happy, not expected to, no refund.
-var complaints = []string{"understand", "understood", "happy", "pleased", "impressed", "ok", "okay", "fair", "acceptable", "accept", "right", "normal", "want", "wanted", "like",
+var complaints = []string{
+	"understand", "understood", "happy", "pleased", "impressed", "ok", "okay", "fair", "acceptable", "accept", "right", "normal", "want", "wanted", "like",
 	"expect", "expected", "expecting", "should", "shouldnt", "supposed", "meant", "agree", "agreed", "authorise", "authorize", "authorised", "authorized", "only", "just", "merely",
 	"notice", "noticed", "realise", "realize", "realised", "realized", "idea", "clue", "reason", "reasons", "excuse", "explain", "explained", "explanation", "need", "going", "let", "allow", "allowed",
 	"ordered", "buy", "bought", "purchased", "place", "placed", "click", "clicked", "press", "pressed", "approve", "approved", "ensure", "sure", "hope", "wish",
-	"refund", "refunded", "refunds", "reversed", "reversal", "reimbursed", "received", "receive", "arrived", "fix", "fixed", "resolve", "resolved", "solve", "solved", "corrected", "answered", "happen", "happens"}
+	"refund", "refunded", "refunds", "reversed", "reversal", "reimbursed", "received", "receive", "arrived", "fix", "fixed", "resolve", "resolved", "solve", "solved", "corrected", "answered", "happen", "happens",
+}
 
 // asideFrom gives the denial that a comma at j may belong to, "was not, …,", or
 // -1.
@@ -94,7 +98,7 @@ func (w *words) complains(j int) bool {
 	switch {
 	case w.oneOf(j, "cant", "cannot", "couldnt") && !w.oneOf(j+1, "see", "find", "spot", "be", "have", "confirm"):
 		return true
-	case w.oneOf(j, "wont", "wouldnt"), w.low(j) == "not" && w.oneOf(j-1, "will", "would", "to"):
+	case w.oneOf(j, "wont", "wouldnt"), w.low(j) == "not" && w.oneOf(j-1, "will", "would", "to", "should", "must"):
 		return true
 	case w.low(j) == "have", w.low(j+1) == "again", w.low(j) == "never" && w.oneOf(j+1, "mind"):
 		return true
@@ -125,6 +129,17 @@ func (w *words) deniedBehind(i int) bool {
 	return false
 }
 
+// answeredNo reports a question that the text answers itself: twice? No.
+func (w *words) answeredNo(i int) bool {
+	for i < len(w.Tokens) && w.Tokens[i].Kind != prose.Break {
+		i++
+	}
+	if i >= len(w.Tokens) || w.Tokens[i].Raw != "?" || !w.oneOf(i+1, "no", "nope", "not") {
+		return false
+	}
+	return w.oneOf(i+2, "", "\n", ".", "!", ";", ",", "all", "it", "just", "only", "really") || w.is(i+2, be)
+}
+
 func (w *words) taken(k int) bool {
 	return w.oneOf(k, "taken", "charged", "captured", "debited", "deducted", "billed") && !w.oneOf(k+1, "back", "off")
 }
@@ -136,7 +151,7 @@ func (w *words) retracts() bool {
 		switch {
 		case w.low(i) == "once" && w.low(i-1) != "at" && w.low(i+1) != "i" && w.onlyOnce(i):
 			return true
-		case w.low(i) == "all" && w.oneOf(i+1, "good", "fine", "ok", "okay", "sorted", "resolved", "settled", "solved", "clear") && !w.negated(i) && w.low(i-1) != "at":
+		case w.low(i) == "all" && w.oneOf(i+1, "good", "fine", "ok", "okay", "sorted", "resolved", "settled", "solved", "clear") && !w.oneOf(w.behind(i, 3, absent), "not", "isnt", "arent", "wasnt", "never") && w.low(i-1) != "at":
 			return true
 		case w.oneOf(i, "mistake", "error", "bad") && w.low(i-1) == "my" && !w.oneOf(i-2, "by", "of", "to", "through", "not", "isnt", "for", "in"):
 			return true
@@ -166,9 +181,16 @@ func (w *words) onlyOnce(i int) bool {
 		switch {
 		case w.oneOf(j, "only", "just"):
 			only = true
-		case w.oneOf(j, "should", "shouldve", "supposed", "meant", "expected", "ordered", "order", "bought", "purchased", "made", "placed", "used", "paid", "pay", "instead", "clicked", "pressed", "not", "wasnt", "if", "to", "agreed", "authorised", "authorized", "than", "called", "asked", "want", "wanted") && !(w.low(j) == "order" && w.Tokens[min(j+1, len(w.Tokens)-1)].Digits > 0):
+		case w.low(j) == "order" && w.reference(j+1) >= 0: // the order 8472 was
+		case w.oneOf(j, meantOnce...):
 			return false
 		}
 	}
 	return only
+}
+
+// meantOnce are words by which once is what was meant, or what the writer did.
+var meantOnce = []string{
+	"should", "shouldve", "supposed", "meant", "expected", "ordered", "order", "bought", "purchased", "made", "placed", "used", "paid", "pay", "instead", "clicked", "pressed",
+	"not", "wasnt", "if", "to", "agreed", "authorised", "authorized", "than", "called", "asked", "want", "wanted",
 }

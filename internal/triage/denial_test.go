@@ -38,6 +38,12 @@ func TestDeniedDuplicates(t *testing.T) {
 		"order 8472 was charged twice, but this has been resolved",
 		"Order 8472 was charged twice. Correction: it was not charged twice.",
 		"it is not true that it was not true that order 8472 was not charged twice",
+		"order 8472 twice? No. All fine.",
+		"was order 8472 charged twice? no, it was not",
+		"order 8472 charged twice? not really",
+		"I was wrong, order 8472 was only charged once",
+		"order 8472 double charge never happened, sorry",
+		"8472 was never charged more than once",
 		"I cannot find a duplicate charge on order 8472",
 	} {
 		if got := ask(triage.Read(text), "8472"); got.GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED {
@@ -83,6 +89,11 @@ func TestDenialsOfSomethingElse(t *testing.T) {
 		"the double charge for order 8472 has not been resolved",
 		"order 8472 was charged twice and the second payment was not refunded",
 		"Order 8472 was charged twice. This is not acceptable.",
+		"I should not have been charged twice for order 8472",
+		"My order 8472 has not shipped and I was charged twice",
+		"Nobody told me why order 8472 was charged twice",
+		"I can't get anyone to fix the double charge on order 8472",
+		"Can you believe order 8472 was charged twice? No refund so far.",
 		"I paid order 8472 twice by my mistake",
 		"please get order 8472 sorted, it was charged twice, I want it resolved",
 	} {

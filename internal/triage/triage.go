@@ -7,7 +7,7 @@ import (
 )
 
 // Engine names these rules and their version in the record.
-const Engine = "deterministic/1"
+const Engine = "deterministic/2"
 
 // What a customer can want.
 const (
