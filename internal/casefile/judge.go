@@ -313,6 +313,8 @@ func (j *Judgement) judgeReplies(c *Case, e Evidence) {
 	for _, words := range c.Expected.ReplyMustNot {
 		if quote, ok := said.states(words); ok {
 			j.differ("reply must not say", words, quote, "")
+		} else if quote, ok = said.implies(words); ok {
+			j.differ("reply must not say", words, quote, "said in other words")
 		}
 	}
 }

@@ -60,25 +60,25 @@ func (w When) Of(s Situation) Verdict {
 		if !ok {
 			return Verdict{}
 		}
-		return due(latest(entered.Add(w.Delay), w.At), s.Now)
+		return due(latest(w.from(entered), w.At), s.Now)
 	case !s.BeforeDone: // what names nothing but time comes in the file's order
 		return Verdict{}
 	case !w.At.IsZero():
-		return due(w.At.Add(w.Delay), s.Now)
+		return due(w.from(w.At), s.Now)
 	}
 	from := s.Received
 	switch shown := s.first(AwaitingApproval); {
 	case w.FromReceipt:
 	case !s.Before.IsZero():
 		from = s.Before
-	case s.ByApprover && w.Delay > 0:
+	case s.ByApprover && (w.Delay > 0 || w.Clock != nil):
 		// An approver's delay counts from what the approver was shown.
 		if shown.IsZero() {
 			return Verdict{}
 		}
 		from = shown
 	}
-	return due(from.Add(w.Delay), s.Now)
+	return due(w.from(from), s.Now)
 }
 
 // entered gives when the wanted state was reached; unless the moment lies after
@@ -100,7 +100,7 @@ func (w When) entered(s Situation) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	here := slices.ContainsFunc(s.States, func(st string) bool { return slices.Contains(w.States, st) })
-	return last, here || w.Delay > 0
+	return last, here || w.Delay > 0 || w.Clock != nil
 }
 
 func (w When) ofEvent(s Situation) Verdict {
@@ -129,7 +129,7 @@ func (w When) ofEvent(s Situation) Verdict {
 		// It is the desk's to act on the deadline; that is when it happens.
 		return Verdict{}
 	}
-	return due(latest(happened[nth-1].Add(w.Delay), w.At), s.Now)
+	return due(latest(w.from(happened[nth-1]), w.At), s.Now)
 }
 
 func (s Situation) first(state string) time.Time {
@@ -156,7 +156,7 @@ func (w When) Approval(byApprover bool) bool {
 // Passes gives the passing state the moment must be caught in, if it is one
 // before anything of the request can be decided.
 func (w When) Passes() (state string, nth int, ok bool) {
-	if w.After || w.Delay > 0 || w.Event != "" {
+	if w.After || w.Delay > 0 || w.Clock != nil || w.Event != "" {
 		return "", 0, false
 	}
 	for _, st := range w.States {

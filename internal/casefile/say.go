@@ -94,6 +94,83 @@ func (t text) claims(fact string) (quote string, said bool) {
 	return "", false
 }
 
+// implies reports that one sentence of a text says a phrase that must not be
+// said, in whatever words: it affirms what the phrase affirms, and denies what
+// it denies. It is stricter than claims, to be fair to the reply: only words
+// that can be denied have synonyms, all others stand for themselves. It gives
+// the sentence.
+func (t text) implies(phrase string) (quote string, said bool) {
+	units := readText(phrase).units()
+	if len(units) == 0 {
+		return "", false
+	}
+	for _, s := range t.sentences() {
+		if !slices.ContainsFunc(units, func(u unit) bool { return !s.affirms(u) }) {
+			return s.quote(0, len(s)), true
+		}
+	}
+	return "", false
+}
+
+// affirms reports that a sentence says a unit with the same sign.
+func (t text) affirms(u unit) bool {
+	polar := slices.ContainsFunc(u.groups, func(g string) bool { return groups[g].polar })
+	for i, w := range t {
+		switch {
+		case u.value != nil:
+			if u.value.equals(w) && u.value.denied == w.denied {
+				return true
+			}
+		case !polar:
+			if len(u.words) == 0 && w.stem == u.stem && w.denied == u.denied {
+				return true
+			}
+		default:
+			if t.affirmsAt(i, u) {
+				return true
+			}
+		}
+	}
+	return len(u.words) > 0 && !slices.ContainsFunc(u.words, func(w unit) bool { return !t.affirms(w) })
+}
+
+func (t text) affirmsAt(i int, u unit) bool {
+	for _, p := range t.phraseAt(i) {
+		if !p.polar || !slices.Contains(u.groups, p.group) || (t[i].denied && !p.denies) != u.denied {
+			continue
+		}
+		// "Refunded" may say that a refund was made, wherever it is by now. Other
+		// words, as credited, say that the money is back.
+		if p.group == "refund" && done(u.text) && !done(t[i].low) && len(p.words) == 1 && (!slices.Contains(refundMade, u.stem) || !t.tellsOfRefund()) {
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+var refundMade = []string{stem("refunded"), stem("reimbursed"), stem("reversed")}
+
+// tellsOfRefund reports a sentence by which a refund is under way or done, and
+// did not fail.
+func (t text) tellsOfRefund() bool {
+	under := false
+	for i, w := range t {
+		for _, p := range t.phraseAt(i) {
+			affirmed := !w.denied || p.denies
+			switch p.group {
+			case "requested", "pending", "completed", "arrived":
+				under = under || affirmed
+			case "fail", "cancelled", "declined":
+				if affirmed {
+					return false
+				}
+			}
+		}
+	}
+	return under
+}
+
 func (t text) sentences() []text {
 	var out []text
 	for i := 0; i < len(t); {

@@ -168,8 +168,66 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// What must not be said is caught in other words, too; what is denied, or only
+// resembles it, is not said. "Refunded" is said by a refund under way, "arrived"
+// by one at its end.
+func TestImplies(t *testing.T) {
+	t.Parallel()
+	const failed = "A refund of ₹500.00 (reference rf_1) failed."
+	const notThrough = "The refund of ₹500.00 (reference rf_1) did not go through."
+	for _, tc := range []struct {
+		reply, words string
+		said         bool
+	}{
+		{saysRefund, "a refund has been requested", true},
+		{saysRefund, "refund requested", true},
+		{saysRefund, "refunded", true},
+		{saysRefund, "we have refunded you", true},
+		{saysRefund, "reimbursed", true},
+		{saysRefund, "a refund was initiated", true},
+		{saysRefund, "your money is on its way", false}, // of money nothing is said
+		{saysRefund, "the refund is on its way", true},
+		{saysRefund, "a second payment was found", true},
+		{saysRefund, "refund of ₹500", false},
+		{saysRefund, "refund of ₹2,000", true},
+		{saysRefund, "has arrived", false},
+		{saysRefund, "your refund has arrived", false},
+		{saysRefund, "refund completed", false},
+		{saysRefund, "credited", false},
+		{saysRefund, "refund approved", false},
+		{saysRefund, "your earlier refund", false},
+		{saysRefund, "no duplicate", false},
+		{saysRefund, "no refund", false},
+		{saysPartial, "refunded", true},
+		{saysPartial, "refund completed", true},
+		{saysPartial, "refund pending", false},
+		{saysHold, "refunded", false},
+		{saysHold, "approved", false},
+		{saysHold, "charged", false},
+		{saysHold, "refund requested", false},
+		{saysCancelled, "refunded", false},
+		{saysCancelled, "a refund was made", false},
+		{saysCancelled, "nothing was refunded", true},
+		{saysNone, "refunded", false},
+		{saysNone, "a refund exists", false},
+		{saysDenied, "approved", false},
+		{saysWindow, "refunded", false},
+		{failed, "refunded", false},
+		{notThrough, "refunded", false},
+		{notThrough, "refund completed", false},
+		{saysSplit, "card data", false},
+		{saysUnknown, "order found", false},
+	} {
+		quote, said := readText(tc.reply).implies(tc.words)
+		if _, literal := readText(tc.reply).states(tc.words); (said || literal) != tc.said {
+			t.Errorf("%q in %q: %t (%s)", tc.words, tc.reply, said || literal, quote)
+		}
+	}
+}
+
 func FuzzReadText(f *testing.F) {
 	f.Add(saysRefund, "refund requested, pending")
+	f.Add(saysRefund, "a refund has been requested")
 	f.Add("₹1,00,000 1.00.000 1,0,0", "1,00,000")
 	f.Fuzz(func(t *testing.T, reply, fact string) {
 		if len(reply) > 8192 || len(fact) > 512 {
@@ -190,5 +248,6 @@ func FuzzReadText(f *testing.F) {
 		unsaid(fact, said, nil)
 		said.states(fact)
 		said.claims(fact)
+		said.implies(fact)
 	})
 }

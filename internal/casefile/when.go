@@ -35,6 +35,8 @@ type When struct {
 	At     time.Time
 	Delay  time.Duration
 	Before bool
+	// Clock is a time of day; nil is none.
+	Clock *Clock
 	// FromReceipt counts the delay from the first message.
 	FromReceipt bool
 }
@@ -70,14 +72,8 @@ func Passing(state string) bool {
 var (
 	stampRE = regexp.MustCompile(`\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s*([Zz]|[+-]\d{2}:?\d{2})?`)
 	isoRE   = regexp.MustCompile(`(?i)\bp(?:(\d+)w)?(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?)?\b`)
-	spanRE  = regexp.MustCompile(`(?i)\+?\s*\b(\d+(?:\.\d+)?|half an|half a|an|a|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty|sixty)[\s-]*(seconds?|secs?|s|minutes?|mins?|min|m|hours?|hrs?|hr|h|days?|d|weeks?|w)\b`)
 	wordRE  = regexp.MustCompile(`[a-z]+|==|!=|\d+\w*`)
 )
-
-var counted = map[string]float64{
-	"half an": 0.5, "half a": 0.5, "an": 1, "a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-	"nine": 9, "ten": 10, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60,
-}
 
 // maxDelay bounds how far a case reaches.
 const maxDelay = 2 * 365 * 24 * time.Hour
@@ -89,12 +85,12 @@ func ParseWhen(text string, received time.Time) (When, error) {
 	if err != nil {
 		return When{}, err
 	}
-	p := phrases{words: wordRE.FindAllString(strings.ToLower(strings.ReplaceAll(rest, "_", " ")), -1)}
+	p := phrases{words: compact(wordRE.FindAllString(strings.ToLower(strings.ReplaceAll(rest, "_", " ")), -1))}
 	p.read()
 	switch {
 	case len(p.negated) > 0:
 		return When{}, fmt.Errorf("when: %q is not understood: %q has no meaning here", text, p.negated[0])
-	case len(p.states) == 0 && p.event == "" && w.At.IsZero() && w.Delay == 0 && !p.atOnce && strings.TrimSpace(text) != "":
+	case len(p.states) == 0 && p.event == "" && w.At.IsZero() && w.Delay == 0 && w.Clock == nil && !p.atOnce && strings.TrimSpace(text) != "":
 		return When{}, fmt.Errorf("when: %q is not understood: it names no state, no time and no event", text)
 	case len(p.unknown) > 0:
 		return When{}, fmt.Errorf("when: %q is not understood: %q", text, strings.Join(p.unknown, " "))
@@ -135,16 +131,9 @@ func (w *When) takeTimes(text string, received time.Time) (string, error) {
 			rest = strings.Replace(rest, m[0], " ", 1)
 		}
 	}
-	for _, m := range spanRE.FindAllStringSubmatch(rest, -1) {
-		n, known := counted[strings.ToLower(m[1])]
-		if !known {
-			var err error
-			if n, err = strconv.ParseFloat(m[1], 64); err != nil || n > 100_000 {
-				return "", fmt.Errorf("when: %q is out of range", m[0])
-			}
-		}
-		w.Delay += time.Duration(n * float64(unitOf(m[2])))
-		rest = strings.Replace(rest, m[0], " ", 1)
+	rest, err := w.takeSpans(w.takeClock(rest, received))
+	if err != nil {
+		return "", err
 	}
 	if w.Delay > maxDelay {
 		return "", fmt.Errorf("when: %q is more than two years", text)
@@ -165,21 +154,6 @@ func parseStamp(s string) (time.Time, error) {
 	return time.Time{}, err
 }
 
-func unitOf(word string) time.Duration {
-	switch strings.ToLower(word)[0] {
-	case 's':
-		return time.Second
-	case 'm':
-		return time.Minute
-	case 'h':
-		return time.Hour
-	case 'd':
-		return 24 * time.Hour
-	default:
-		return 7 * 24 * time.Hour
-	}
-}
-
 // phrases reads the words of a moment.
 type phrases struct {
 	words []string
@@ -189,12 +163,15 @@ type phrases struct {
 	event                          Event
 	after, before, atOnce, receipt bool
 	// approval: the word alone, which means something else before than after.
-	approval         bool
+	approval bool
+	// participle is the state of one that stands alone.
+	participle       string
 	unknown, negated []string
 }
 
-// names are the words a state goes by; the longest that fits is taken.
-var names = map[string]string{
+// names are the words a state goes by; the longest that fits is taken. The small
+// words in them do not count.
+var names = compactKeys(map[string]string{
 	"received": Received, "investigating": Investigating, "investigation": Investigating, "investigated": Investigating,
 	"awaiting customer": AwaitingCustomer, "waiting for the customer": AwaitingCustomer, "waiting for customer": AwaitingCustomer,
 	"asked to clarify": AwaitingCustomer, "clarification": AwaitingCustomer, "clarifying question": AwaitingCustomer, "clarify": AwaitingCustomer, "question": AwaitingCustomer,
@@ -208,26 +185,58 @@ var names = map[string]string{
 	"cancelled": Cancelled, "canceled": Cancelled, "withdrawn": Cancelled, "cancellation": Cancelled, "withdrawal": Cancelled,
 	"human handoff": HumanHandoff, "handoff": HumanHandoff, "hand off": HumanHandoff, "handed off": HumanHandoff, "handed over": HumanHandoff, "handed to a person": HumanHandoff,
 	"verified closed": VerifiedClosed, "closed": VerifiedClosed, "closing": VerifiedClosed, "close": VerifiedClosed, "ended": VerifiedClosed,
+
+	"customer asked": AwaitingCustomer, "customer is asked to": AwaitingCustomer, "question asked": AwaitingCustomer, "questioned": AwaitingCustomer, "asked back": AwaitingCustomer,
+	"hold explained": HoldForEvidence, "put on hold": HoldForEvidence,
+	"approval needed": AwaitingApproval, "approval required": AwaitingApproval, "approval sought": AwaitingApproval, "approval proposed": AwaitingApproval, "approval shown": AwaitingApproval,
+	"approver asked": AwaitingApproval, "approvers asked": AwaitingApproval, "approver shown": AwaitingApproval, "approvers shown": AwaitingApproval, "action shown": AwaitingApproval,
+	"action proposed": AwaitingApproval, "action requested": AwaitingApproval, "refund proposed": AwaitingApproval, "refund shown": AwaitingApproval, "shown to the approver": AwaitingApproval, "shown to the approvers": AwaitingApproval,
+	"approval given": RefundRequested, "approval granted": RefundRequested, "approval signed": RefundRequested, "signed": RefundRequested, "refund approved": RefundRequested, "refund ordered": RefundRequested, "granted": RefundRequested,
+	"refund made": Refunded, "refund issued": Refunded, "refund completed": Refunded, "refund executed": Refunded, "refund paid": Refunded, "paid back": Refunded,
+	"refused": Declined, "rejected": Declined, "turned down": Declined, "approval refused": Declined, "approval denied": Declined, "approval rejected": Declined, "approval declined": Declined,
+	"refund refused": Declined, "refund denied": Declined, "refund declined": Declined, "refund rejected": Declined, "refusal": Declined,
+	"refund cancelled": Cancelled, "refund withdrawn": Cancelled, "taken back": Cancelled,
+})
+
+// participles stand for a state where nothing else names one.
+var participles = map[string]string{"requested": RefundRequested, "shown": AwaitingApproval, "asked": AwaitingCustomer}
+
+var small = fieldSet(`the a an is are was were be been being has have had it its`)
+
+func compact(words []string) []string {
+	return slices.DeleteFunc(words, func(w string) bool { return small[w] })
+}
+
+func compactKeys[V any](m map[string]V) map[string]V {
+	out := make(map[string]V, len(m))
+	for k, v := range m {
+		out[strings.Join(compact(strings.Fields(k)), " ")] = v
+	}
+	return out
 }
 
 var events = map[string]Event{
 	"expires": EventExpiry, "expired": EventExpiry, "expire": EventExpiry, "expiry": EventExpiry, "expiration": EventExpiry, "lapses": EventExpiry, "lapsed": EventExpiry,
 	"times out": EventExpiry, "timed out": EventExpiry, "runs out": EventExpiry, "ran out": EventExpiry,
 	"recheck": EventRecheck, "rechecked": EventRecheck, "rechecks": EventRecheck, "looks again": EventRecheck, "looked again": EventRecheck, "look again": EventRecheck,
+	"customer told": EventReply, "customer informed": EventReply, "customer notified": EventReply,
 	"reply": EventReply, "replied": EventReply, "replies": EventReply, "answered": EventReply, "answer": EventReply, "response": EventReply,
 }
 
 var nths = map[string]int{"first": 1, "1st": 1, "second": 2, "2nd": 2, "again": 2, "third": 3, "3rd": 3}
 
-var fillers = fieldSet(`the a an is are was were be been being has have had it its this that then when whenever as soon on in at while during with
+var fillers = fieldSet(`this that then when whenever as soon on in at while during with
 	state status == case request desk customer approver person and or from now since moment time of to for by until
-	reaches reached reach enters entered entering becomes became gets got comes came goes sent made shown seen next just still already only there shortly exactly later
-	message messages action record approvals approval second seconds waiting waits pending asked due`)
+	reaches reached reach enters entered entering becomes became gets got comes came goes sent made seen next just still already only there shortly exactly later
+	message messages action record approvals who approval second seconds waiting waits pending due explained recorded`)
 
 // read takes the words in, the longest phrase first.
 func (p *phrases) read() {
 	for i := 0; i < len(p.words); {
 		i += p.take(i)
+	}
+	if !p.approval && len(p.states) == 0 && p.event == "" && p.participle != "" {
+		p.states = []string{p.participle}
 	}
 	if p.approval && len(p.states) == 0 && p.event == "" {
 		state := AwaitingApproval
@@ -267,6 +276,8 @@ func (p *phrases) take(i int) int {
 		p.receipt = true
 	case word == "not" || word == "!=" || word == "unless" || word == "except" || word == "never" || word == "without" || word == "no":
 		p.negated = append(p.negated, word)
+	case participles[word] != "":
+		p.participle = participles[word]
 	case word == "approval":
 		p.approval = true
 	case !fillers[word]:

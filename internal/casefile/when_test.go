@@ -69,7 +69,96 @@ func TestParseWhen(t *testing.T) {
 		got, err := casefile.ParseWhen(text, received)
 		want.Text = text
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q is %+v (%v), want %+v", text, got, err, want)
+			t.Errorf("%q is %#v (%v), want %#v", text, got, err, want)
+		}
+	}
+}
+
+// Durations and moments as people write them.
+func TestMomentsInPlainWords(t *testing.T) {
+	t.Parallel()
+	after := func(d time.Duration, s ...string) casefile.When {
+		return casefile.When{States: s, After: true, Delay: d}
+	}
+	state := func(s ...string) casefile.When { return casefile.When{States: s} }
+	clock := func(days int, of time.Duration) casefile.When {
+		return casefile.When{Clock: &casefile.Clock{Days: days, Of: of}}
+	}
+	for text, want := range map[string]casefile.When{
+		"71h59m after AWAITING_CUSTOMER":                            after(71*time.Hour+59*time.Minute, "AWAITING_CUSTOMER"),
+		"1h30 after AWAITING_APPROVAL":                              after(90*time.Minute, "AWAITING_APPROVAL"),
+		"1d2h3m4s later":                                            after(26*time.Hour + 3*time.Minute + 4*time.Second),
+		"2 hours and 15 minutes later":                              after(135 * time.Minute),
+		"a quarter of an hour after the approval was requested":     after(15*time.Minute, "AWAITING_APPROVAL"),
+		"quarter of an hour later":                                  after(15 * time.Minute),
+		"three quarters of an hour later":                           after(45 * time.Minute),
+		"half an hour after AWAITING_APPROVAL":                      after(30*time.Minute, "AWAITING_APPROVAL"),
+		"half a day later":                                          after(12 * time.Hour),
+		"a day and a half later":                                    after(36 * time.Hour),
+		"an hour and a quarter later":                               after(75 * time.Minute),
+		"two and a half hours later":                                after(150 * time.Minute),
+		"twenty-nine minutes after the approval has been requested": after(29*time.Minute, "AWAITING_APPROVAL"),
+		"seventy-two hours later":                                   after(72 * time.Hour),
+		"a day, two hours and a minute later":                       after(26*time.Hour + time.Minute),
+		"one hour and a half later":                                 after(90 * time.Minute),
+		"once the customer has been asked":                          after(0, "AWAITING_CUSTOMER"),
+		"when the customer was asked":                               state("AWAITING_CUSTOMER"),
+		"when the hold is explained":                                state("HOLD_FOR_EVIDENCE"),
+		"when the refund is proposed":                               state("AWAITING_APPROVAL"),
+		"as soon as the action is shown to the approver":            state("AWAITING_APPROVAL"),
+		"when it is shown":                                          state("AWAITING_APPROVAL"),
+		"when the approver has been asked":                          state("AWAITING_APPROVAL"),
+		"after the refund was requested":                            after(0, "REFUND_REQUESTED"),
+		"when requested":                                            state("REFUND_REQUESTED"),
+		"AWAITING_APPROVAL was entered and the action shown":        state("AWAITING_APPROVAL"),
+		"after the approval was refused":                            after(0, "DECLINED"),
+		"after it was rejected":                                     after(0, "DECLINED"),
+		"after the refund was made":                                 after(0, "REFUNDED"),
+		"after the refund has been approved":                        after(0, "REFUND_REQUESTED"),
+		"after the customer was told":                               {Event: casefile.EventReply, After: true},
+		"the next morning":                                          clock(1, 9*time.Hour),
+		"next morning":                                              clock(1, 9*time.Hour),
+		"the following afternoon":                                   clock(1, 15*time.Hour),
+		"tomorrow morning":                                          clock(1, 9*time.Hour),
+		"overnight":                                                 clock(1, 9*time.Hour),
+		"the same evening":                                          clock(0, 18*time.Hour),
+		"the next day at 14:30":                                     clock(1, 14*time.Hour+30*time.Minute),
+		"tomorrow at 9 am":                                          clock(1, 9*time.Hour),
+		"at 23:05":                                                  clock(0, 23*time.Hour+5*time.Minute),
+		"the next day":                                              {Delay: 24 * time.Hour},
+		"on the morning after AWAITING_APPROVAL": {
+			States: []string{"AWAITING_APPROVAL"}, Clock: &casefile.Clock{Days: 1, Of: 9 * time.Hour},
+		},
+	} {
+		got, err := casefile.ParseWhen(text, received)
+		want.Text = text
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %#v (%v), want %#v", text, got, err, want)
+		}
+	}
+}
+
+// A time of day is that of the case's own zone, on the day counted from what it
+// follows.
+func TestTimesOfDay(t *testing.T) {
+	t.Parallel()
+	tokyo := time.Date(2026, 3, 12, 23, 30, 0, 0, time.FixedZone("", 9*3600))
+	for _, tc := range []struct {
+		when string
+		now  time.Time
+		want time.Time
+	}{
+		{"the next morning", received, time.Date(2026, 3, 13, 9, 0, 0, 0, time.UTC)},
+		{"the same evening", received, time.Date(2026, 3, 12, 18, 0, 0, 0, time.UTC)},
+		{"at 09:00", received, time.Date(2026, 3, 13, 9, 0, 0, 0, time.UTC)}, // 09:00 of that day is over
+		{"the next morning", tokyo, time.Date(2026, 3, 13, 0, 0, 0, 0, time.UTC)},
+	} {
+		w, err := casefile.ParseWhen(tc.when, tc.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Of(casefile.Situation{Received: tc.now, Now: tc.now, BeforeDone: true}); got.Due || !got.At.Equal(tc.want) {
+			t.Errorf("%q from %v is %+v, want %v", tc.when, tc.now, got, tc.want)
 		}
 	}
 }
@@ -78,7 +167,7 @@ func TestParseWhen(t *testing.T) {
 func TestWhenNotUnderstood(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"when pigs fly", "soon", "state != AWAITING_APPROVAL", "unless CANCELLED", "AWAITING_APPROVAL and it rains", "never",
+		"when pigs fly", "soon", "a quarter", "a quarter later", "explained", "the next full moon", "half past ten", "mornings", "25:00", "state != AWAITING_APPROVAL", "unless CANCELLED", "AWAITING_APPROVAL and it rains", "never",
 		"2026-03-12T10:00:00Z", "before CANCELLED", "999999999 days later", "in", "+m", "2029-03-12T10:00:00Z",
 	} {
 		if w, err := casefile.ParseWhen(text, received); err == nil {
@@ -173,7 +262,7 @@ func TestMomentsOfAnApproval(t *testing.T) {
 }
 
 func FuzzParseWhen(f *testing.F) {
-	for _, s := range []string{"state == AWAITING_APPROVAL", "+31m", "2 hours later", "2026-03-12T10:45:00+05:30", "before expiry", "1.5 h after HOLD_FOR_EVIDENCE", "P3DT4H"} {
+	for _, s := range []string{"state == AWAITING_APPROVAL", "+31m", "2 hours later", "2026-03-12T10:45:00+05:30", "before expiry", "1.5 h after HOLD_FOR_EVIDENCE", "P3DT4H", "71h59m after AWAITING_CUSTOMER", "a quarter of an hour after the approval was requested", "the next morning", "tomorrow at 9 pm", "a day and a half later", "1h30", "once the customer has been asked"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -221,7 +310,7 @@ func TestParseApproverAction(t *testing.T) {
 		got, err := casefile.ParseApproverAction(text)
 		want.Text, want.Times = text, max(want.Times, 1)
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q is %+v (%v), want %+v", text, got, err, want)
+			t.Errorf("%q is %#v (%v), want %#v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "sings", "has lunch"} {

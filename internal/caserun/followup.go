@@ -71,7 +71,7 @@ func (p *player) dueFollowup() int {
 // passes reports that a followup's moment is one the desk does not wait in.
 func (p *player) passes(i int) bool {
 	w := p.c.Followups[i].When
-	return !w.After && w.Delay == 0 && slices.ContainsFunc(w.States, casefile.Passing)
+	return !w.After && w.Delay == 0 && w.Clock == nil && slices.ContainsFunc(w.States, casefile.Passing)
 }
 
 // nextMoment is the earliest moment of a followup that time alone brings.

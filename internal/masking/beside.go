@@ -50,7 +50,7 @@ func (v *view) beside() []span {
 			k++
 			continue
 		}
-		if !p.after(k+n, by) {
+		if !p.after(k+n, by) && p.precedable(k) {
 			p.before(k-1, by)
 		}
 		k += n
@@ -137,6 +137,20 @@ func (p *pass) phrase(k int) (by string, n int) {
 		}
 	case "otp", "otps", "passcode":
 		return code, 1
+	case "tan", "mtan", "smstan", "phototan", "chiptan", "mpin":
+		if p.low(k) != "tan" || p.numberFollows(k+1) { // tan is a colour, too
+			return code, 1
+		}
+	case "code", "pin":
+		if p.saysCode(k) {
+			return code, 1
+		}
+	case "sort":
+		if p.low(k+1) == "code" {
+			return branch, 2
+		}
+	case "sortcode":
+		return branch, 1
 	case "one":
 		if p.low(k+1) == "time" && secret(p.low(k+2)) {
 			return code, 3
@@ -164,6 +178,40 @@ func (p *pass) phrase(k int) (by string, n int) {
 		}
 	}
 	return "", 0
+}
+
+// precedable reports a word that people also write behind its number.
+func (p *pass) precedable(k int) bool {
+	switch p.low(k) {
+	case "tan", "code", "pin", "sort", "sortcode":
+		return false
+	}
+	return true
+}
+
+func (p *pass) numberFollows(k int) bool {
+	for p.low(k) == "is" || p.low(k) == "code" || p.low(k) == "number" || p.low(k) == "was" {
+		k++
+	}
+	return k < len(p.tokens) && (p.tokens[k].kind == number || p.tokens[k].kind == taken)
+}
+
+// public codes are no secret: they name an offer, a place or a thing.
+var public = set("promo", "promotion", "promotional", "discount", "coupon", "voucher", "gift", "referral", "offer", "zip", "postal", "post", "area", "country", "dialling", "dialing",
+	"error", "status", "response", "reason", "product", "item", "order", "tracking", "hsn", "bar", "qr", "colour", "color", "size", "model", "store", "branch", "tax", "city", "source", "booking", "reference", "ref")
+
+// saysCode reports "my code", "the code is", "atm pin"; the word alone says
+// nothing.
+func (p *pass) saysCode(k int) bool {
+	for n := 1; n <= 2; n++ {
+		if public[p.low(k-n)] {
+			return false
+		}
+	}
+	if p.low(k) == "pin" {
+		return p.low(k-1) == "my" && p.low(k+1) != "code" || p.low(k-1) == "atm" || p.low(k-1) == "upi" || p.low(k-1) == "card"
+	}
+	return p.low(k-1) == "my" || p.low(k-1) == "sms" || p.low(k-1) == "tan" || p.low(k-1) == "pin" && p.low(k-2) == "sms" || p.low(k+1) == "is" || p.low(k+1) == "was"
 }
 
 func secret(w string) bool {
@@ -205,8 +253,11 @@ func (p *pass) before(k int, by string) {
 			if by == account {
 				return
 			}
-			if n := 2; k > 0 && p.fits(k-1, by) == n {
-				k--
+			for n := maxGroups; n > 1; n-- {
+				if k-n+1 >= 0 && p.fits(k-n+1, by) == n {
+					k -= n - 1
+					break
+				}
 			}
 			if n := p.fits(k, by); n > 0 && !p.named(k) {
 				p.mask(k, n, by)
@@ -247,19 +298,29 @@ func (p *pass) fits(k int, by string) int {
 	}
 	switch by {
 	case cvv:
+		if n := p.alike(k, 4); size == 1 && (n == 3 || n == 4) && p.plain(k, k+n-1) {
+			return n // 1 2 3
+		}
 		if (size == 3 || size == 4) && p.plain(k, k) {
 			return 1
 		}
+	case branch:
+		if n := p.alike(k, 3); size == 2 && n == 3 && p.plain(k, k+2) {
+			return n // 12-34-56
+		}
+		if size == 6 && p.plain(k, k) {
+			return 1
+		}
 	case code:
-		if (size == 3 || size == 4) && p.joined(k+1) && p.tokens[k+1].size() == size && p.plain(k, k+1) {
-			return 2 // 482 913
+		if n := p.alike(k, maxDigits/size); n > 1 && n*size >= minDigits && p.plain(k, k+n-1) {
+			return n // 482 913
 		}
 		if size >= 4 && size <= 8 && p.plain(k, k) {
 			return 1
 		}
 	case account:
 		n := 1
-		for size < 9 && p.joined(k+n) {
+		for size < 8 && p.joined(k+n) {
 			size += p.tokens[k+n].size()
 			n++
 		}
@@ -267,11 +328,24 @@ func (p *pass) fits(k int, by string) int {
 			size += p.tokens[k+n].size()
 			n++
 		}
-		if size >= 9 && size <= 18 && p.plain(k, k+n-1) {
+		if size >= 8 && size <= 18 && p.plain(k, k+n-1) {
 			return n
 		}
 	}
 	return 0
+}
+
+// A one-time code has so many digits, in so many groups at most.
+const minDigits, maxDigits, maxGroups = 4, 8, 8
+
+// alike counts the numbers from k on that are as long as it and joined to it,
+// at most so many.
+func (p *pass) alike(k, most int) int {
+	n := 1
+	for n < most && p.joined(k+n) && p.tokens[k+n].size() == p.tokens[k].size() {
+		n++
+	}
+	return n
 }
 
 // joined reports a number with one space or dash between it and another.
@@ -294,11 +368,20 @@ func (p *pass) plain(a, b int) bool {
 		if by, _ := p.phrase(a - 1); by == "" {
 			return false
 		}
-	case joint(c) && digit(p.byteAt(i-2)):
+	case joint(c) && digit(p.byteAt(i-2)) && !p.labelled(a):
 		return false
 	}
 	c := p.byteAt(j)
 	return !letter(c) && c != '_' && c != '%' && c != '$' && (!joint(c) || !digit(p.byteAt(j+1)))
+}
+
+// labelled reports that the digit before token a is a word's: cvc2:123.
+func (p *pass) labelled(a int) bool {
+	if a < 2 || p.tokens[a-1].kind != number {
+		return false
+	}
+	by, n := p.phrase(a - 2)
+	return by == cvv && n == 2 && p.tokens[a-1].j == p.tokens[a-2].j+1
 }
 
 func joint(c byte) bool { return c == '.' || c == ',' || c == ':' || c == '/' || c == '-' }

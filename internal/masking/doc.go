@@ -4,8 +4,10 @@
 //
 // It is pure and knows the shapes only. A card number or an IBAN passes its
 // checksum; a code or an account needs its word beside it, because an order
-// number looks the same. Digits of every script count, and characters nobody
-// sees do not part them.
+// number looks the same. Digits of every script count; characters nobody sees,
+// line ends, markup and up to three marks do not part the groups of a card
+// number. Behind marks that lists and amounts hold too, a number has to begin
+// as issuers' numbers do.
 //
 // Invariants:
 //   - Nothing of a masked number stays, not even its last digits.

@@ -1,15 +1,17 @@
 package masking
 
-// maxGap is the most spaces and dashes between two groups of one number.
-const maxGap = 3
+// maxGap is the most separators between two groups of one number, maxBetween
+// the longest markup there.
+const maxGap, maxBetween = 3, 64
 
 const minCard, maxCard = 13, 19
 
 // group is a run of digits in a view.
 type group struct {
 	i, j int
-	// joined: only a gap parts it from the group before.
-	joined bool
+	// joined: only a gap parts it from the group before; loose: that gap is
+	// more than spaces and dashes.
+	joined, loose bool
 	// exempt: part of a date, of an identifier of ours, or a dialling code.
 	exempt bool
 }
@@ -81,7 +83,7 @@ func (v *view) cards() []span {
 		if groups[a].exempt {
 			continue
 		}
-		end, digits := 0, 0
+		end, digits, loose := 0, 0, false
 		var l luhn
 		for b := a; b < len(groups); b++ {
 			g := groups[b]
@@ -91,10 +93,11 @@ func (v *view) cards() []span {
 			if digits += g.j - g.i; digits > maxCard {
 				break
 			}
+			loose = loose || b > a && g.loose
 			for _, c := range v.b[g.i:g.j] {
 				l.add(c - '0')
 			}
-			if digits >= minCard && l.valid() {
+			if digits >= minCard && l.valid() && (!loose || v.issued(groups[a])) {
 				end = g.j
 			}
 		}
@@ -108,6 +111,22 @@ func (v *view) cards() []span {
 		}
 	}
 	return out
+}
+
+// issued reports a group that begins as card numbers do. Groups that a list or
+// a date may hold as well have to.
+func (v *view) issued(g group) bool {
+	switch c := v.b[g.i]; c {
+	case '4', '5', '6':
+		return true
+	case '2', '3':
+		next := v.b[g.i+1:]
+		for len(next) > 0 && !digit(next[0]) && !letter(next[0]) {
+			next = next[1:]
+		}
+		return len(next) > 0 && (c == '3' && next[0] >= '0' && next[0] <= '8' || c == '2' && next[0] >= '2' && next[0] <= '7')
+	}
+	return false
 }
 
 // luhn holds the check sum for both parities, as the number may go on.
@@ -135,6 +154,12 @@ func (v *view) groups() []group {
 	ident := 0 // where the current run of letters, digits and '_' starts
 	for i := 0; i < len(v.b); {
 		c := v.b[i]
+		if c == '<' {
+			if end := v.bareTag(i); end > 0 { // the digit of <h1> is no group
+				i, ident = end, end
+				continue
+			}
+		}
 		if !digit(c) {
 			if !letter(c) && c != '_' {
 				ident = i + 1
@@ -147,7 +172,7 @@ func (v *view) groups() []group {
 			g.j++
 		}
 		if n := len(out); n > 0 {
-			g.joined = v.gap(out[n-1], g)
+			g.joined, g.loose = v.gap(out[n-1], g)
 		}
 		size := g.j - g.i
 		g.exempt = v.byteAt(i-1) == '+' && (size <= 3 || size >= 10 && size <= 13) || v.byteAt(i-1) == '_' && v.ours(ident)
@@ -170,29 +195,96 @@ func (v *view) ours(ident int) bool {
 	return v.byteAt(j) == '_' && ours[string(v.b[ident:j])]
 }
 
-// gap reports whether what is between two groups may be inside one number.
-func (v *view) gap(a, b group) bool {
+// gap reports whether what is between two groups may be inside one number, and
+// whether it is more than spaces and dashes. Marks that part the numbers of
+// a list, an amount or a time need groups that none of these has.
+func (v *view) gap(a, b group) (joined, loose bool) {
 	between := v.b[a.j:b.i]
+	if len(between) > maxBetween {
+		return false, false
+	}
+	long := a.j-a.i >= 4 && b.j-b.i >= 3
 	if len(between) == 1 && between[0] == '.' {
-		return a.j-a.i >= 4 && b.j-b.i >= 4 // no decimals
+		return a.j-a.i >= 4 && b.j-b.i >= 4, false // no decimals
 	}
-	if len(between) > maxGap {
-		return false
-	}
-	for _, c := range between {
-		if c != ' ' && c != '-' {
-			return false
+	n := 0
+	for i := 0; i < len(between); {
+		c := between[i]
+		if end := markupAt(between, i); end > 0 {
+			i, loose = end, true
+			continue
 		}
+		i++
+		switch {
+		case c == '*' || c == '`':
+			loose = true
+			continue
+		case c == ' ' || c == '-':
+		case c == ',' || c == '.' || c == ':' || c == ';' || c == '(' || c == ')':
+			if !long {
+				return false, false
+			}
+			loose = true
+		case c == '$' || c == '+' || c == '#' || c == '%' || c == '@' || c == '[' || c == ']' || c == '<' || c == '>' || alnum(c):
+			return false, false
+		default:
+			loose = true
+		}
+		n++
 	}
-	return true
+	return n <= maxGap, loose
 }
 
-// date reports 2026-03-12 or 12-03-2026.
+// markupAt gives the end of a tag or an entity at i, or 0.
+func markupAt(b []byte, i int) int {
+	var last byte
+	switch b[i] {
+	case '<':
+		if i+1 < len(b) && (ascii(b[i+1]) || b[i+1] == '/' || b[i+1] == '!') {
+			last = '>'
+		}
+	case '&':
+		last = ';'
+	}
+	for j := i + 1; last != 0 && j < len(b); j++ {
+		switch c := b[j]; {
+		case c == last:
+			return j + 1
+		case last == ';' && !ascii(c), c == '\n':
+			return 0
+		}
+	}
+	return 0
+}
+
+// bareTag gives the end of a tag that is a name alone, as <h1> and </h1>, or 0.
+func (v *view) bareTag(i int) int {
+	j := i + 1
+	if v.byteAt(j) == '/' {
+		j++
+	}
+	for from := j; ascii(v.byteAt(j)) && j < from+10; {
+		j++
+	}
+	if !ascii(v.byteAt(j - 1)) {
+		return 0
+	}
+	if digit(v.byteAt(j)) {
+		j++
+	}
+	if v.byteAt(j) != '>' {
+		return 0
+	}
+	return j + 1
+}
+
+// date reports 2026-03-12 or 12/03/2026.
 func (v *view) date(g []group) bool {
-	if v.byteAt(g[0].j) != '-' || g[0].j+1 != g[1].i || v.byteAt(g[1].j) != '-' || g[1].j+1 != g[2].i {
+	by := v.byteAt(g[0].j)
+	if by != '-' && by != '/' && by != '.' || g[0].j+1 != g[1].i || v.byteAt(g[1].j) != by || g[1].j+1 != g[2].i {
 		return false
 	}
-	if v.byteAt(g[0].i-1) == '-' || v.byteAt(g[2].j) == '-' {
+	if v.byteAt(g[0].i-1) == by || v.byteAt(g[2].j) == by && digit(v.byteAt(g[2].j+1)) || v.byteAt(g[2].j) == '-' {
 		return false
 	}
 	year, day := v.b[g[0].i:g[0].j], v.b[g[2].i:g[2].j]

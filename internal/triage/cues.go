@@ -7,29 +7,21 @@ import (
 	"github.com/amends-dev/amends/internal/prose"
 )
 
-// duplicate reports that something was paid more than once.
-func (w *words) duplicate() bool {
-	for i := range w.Tokens {
-		switch {
-		case w.is(i, repeat) && !strings.HasPrefix(w.low(i+1), "check"):
-			if w.near(i, 8, charge|sum) || w.amountNear(i, 8) || (w.named || w.any(charge)) && !w.contacted(i) {
-				return true
-			}
-		case w.low(i) == "x" && w.is(i-1, several) && w.priced(i+1), w.multiple(i):
-			return true
-		case w.manyTimes(i):
-			if w.near(i, 12, charge|sum) && !w.contacted(i) || w.amountNear(i, 3) {
-				return true
-			}
-		case w.is(i, several) && (w.ahead(i, 2, charges) >= 0 || w.low(i+1) == "of" && w.low(i+3) == "same" && w.is(i+4, charge)):
-			return true
-		case w.oneOf(i, "second", "2nd", "another", "same") && w.secondCharge(i):
-			return true
-		case w.low(i) == "again" && w.behind(i, 4, charge) >= 0 && w.behind(i, 4, contact|absent|want) < 0:
-			return true
-		}
+// cue reports that token i says that something was paid more than once.
+func (w *words) cue(i int) bool {
+	switch {
+	case w.is(i, repeat) && !strings.HasPrefix(w.low(i+1), "check"):
+		return w.near(i, 8, charge|sum) || w.amountNear(i, 8) || (w.named || w.any(charge)) && !w.contacted(i)
+	case w.low(i) == "x" && w.is(i-1, several) && w.priced(i+1), w.multiple(i):
+		return true
+	case w.manyTimes(i):
+		return (w.is(i, charge) || w.near(i, 12, charge|sum)) && !w.contacted(i) || w.amountNear(i, 3)
+	case w.is(i, several) && (w.ahead(i, 2, charges) >= 0 || w.low(i+1) == "of" && w.low(i+3) == "same" && w.is(i+4, charge)):
+		return true
+	case w.oneOf(i, "second", "2nd", "another", "same") && w.secondCharge(i):
+		return true
 	}
-	return false
+	return w.low(i) == "again" && w.behind(i, 4, charge) >= 0 && w.behind(i, 4, contact|absent|want) < 0
 }
 
 // manyTimes reports "two times", "2 x", "2000 x 3", "more than once".

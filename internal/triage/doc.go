@@ -12,6 +12,10 @@
 //     that Conclude learns of a reference is whether it is the caller's.
 //   - Where a person may read a number differently from its bytes, the reading
 //     holds no reference and the customer is asked.
+//   - A text by which nothing was paid twice, or nothing is to be paid back yet,
+//     is never supported, whatever else it says: a person reads it, or the
+//     customer is asked for the order.
+//   - A customer is never asked for an order that is confirmed.
 //   - Amounts, claims and flags are statements for the record; none of them
 //     decides about money. Instructions in a text are flagged, never followed.
 //

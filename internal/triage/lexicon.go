@@ -37,7 +37,7 @@ const (
 )
 
 // lexicon holds English, and the few words of Hindi in both scripts that
-// messages about double charges are full of.
+// messages about double charges are full of. Other tongues are in tongues.go.
 var lexicon = build(map[class]string{
 	repeat:  "twice thrice double doubled doubly duplicate duplicated duplicates duplicating duplication dup dupe दोबारा डबल dobara",
 	several: "two three four five multiple both identical दो तीन",

@@ -15,7 +15,7 @@ func Read(text string) Reading {
 	for i, t := range p.Tokens {
 		switch {
 		case t.Kind == prose.Word:
-			w.class[i] = lexicon[t.Low]
+			w.class[i] = classOf(t.Low)
 		case t.Plain() && t.Digits == 1 && t.Raw >= "2":
 			w.class[i] = several
 		}
@@ -26,9 +26,11 @@ func Read(text string) Reading {
 	}
 	w.named = len(r.Refs) > 0
 	r.ClaimsRefund = w.claimsRefund()
-	r.Withdraws = w.withdraws()
+	r.Withdraws, r.Declines = w.withdraws()
 	r.Fraud = w.fraud()
-	r.Intents, r.Confidence = w.intents(r)
+	dup, denied := w.duplicate()
+	r.Retracts = denied || r.Declines && !r.Withdraws
+	r.Intents, r.Confidence = w.intents(r, dup)
 	return r
 }
 
@@ -42,8 +44,9 @@ func digits(p prose.Text) bool {
 }
 
 // intents orders what the text wants, and says how sure that is.
-func (w *words) intents(r Reading) ([]string, uint32) {
-	dup, status, cancels := w.duplicate(), w.status(), w.cancels()
+func (w *words) intents(r Reading, dup bool) ([]string, uint32) {
+	asks := r.Declines && !r.Withdraws && w.asks()
+	status, cancels := asks || w.status(), w.cancels()
 	var out []string
 	add := func(on bool, intent string) {
 		if on {
@@ -52,13 +55,17 @@ func (w *words) intents(r Reading) ([]string, uint32) {
 	}
 	add(r.Withdraws, CancelRequest)
 	add(r.Fraud, UnrecognisedCharge)
+	add(asks, RefundStatus) // told how it stands, and nothing refunded
 	add(dup, DuplicateCharge)
 	add(!r.Fraud && !dup && w.unrecognised(), UnrecognisedCharge)
-	add(status || dup && w.any(refund) && w.waits(), RefundStatus)
+	add(!asks && (status || dup && w.any(refund) && w.waits()), RefundStatus)
 	add(!r.Withdraws && cancels && !dup, CancelRequest)
 	add(!status && w.wantsMoney() && (!dup || w.any(broken)), RefundOther)
 	if len(out) == 0 {
 		return []string{Other}, 20
+	}
+	if r.Retracts {
+		return out, unsure
 	}
 	sure := uint32(75)
 	if r.Withdraws || r.Fraud || dup || status {

@@ -43,7 +43,7 @@ func (w *words) explicit() (refs []string, more bool) {
 	for i := range w.Tokens {
 		t := w.Tokens[i]
 		switch {
-		case t.Low == "order" || t.Low == "orders" || t.Low == "ऑर्डर":
+		case w.orderWord(i):
 			j := w.reference(i + 1)
 			if j < 0 {
 				continue
@@ -76,7 +76,7 @@ func (w *words) reference(i int) int {
 		if w.referable(i) {
 			return i
 		}
-		if !w.oneOf(i, "no", "number", "num", "nr", "id", "is", "was", "ref", "reference", "#", ":", "(", "my", "of", "mine", "the") {
+		if !w.oneOf(i, "no", "number", "num", "nr", "id", "is", "was", "ref", "reference", "#", ":", "(", "my", "of", "mine", "the", "numero", "número", "numéro", "núm", "n", "nº", "º", "nummer", "mit", "der", "de") {
 			return -1
 		}
 		i++

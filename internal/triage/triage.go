@@ -7,7 +7,7 @@ import (
 )
 
 // Engine names these rules and their version in the record.
-const Engine = "deterministic/1"
+const Engine = "deterministic/2"
 
 // What a customer can want.
 const (
@@ -26,6 +26,8 @@ const (
 	ReasonAmbiguousText = "ambiguous_text"
 	ReasonSeveralOrders = "several_orders"
 	ReasonLowConfidence = "low_confidence"
+	ReasonNotUnderstood = "not_understood"
+	ReasonContradictory = "contradictory_text"
 	ReasonPossibleFraud = "possible_fraud"
 	ReasonRefundOther   = "refund_request_other"
 	ReasonCancelOther   = "cancel_of_something_else"
@@ -34,8 +36,9 @@ const (
 // MaxRefs is how many order references a reading holds at most.
 const MaxRefs = 3
 
-// enough is the confidence below which the customer is asked.
-const enough = 50
+// enough is the confidence below which the customer is asked; unsure is that of
+// a text that says so and does not.
+const enough, unsure = 50, 40
 
 // Reading is what a text says, before anybody looked anything up.
 type Reading struct {
@@ -54,6 +57,11 @@ type Reading struct {
 	Ambiguous bool
 	// Withdraws says that the text takes back what was asked of the desk.
 	Withdraws bool
+	// Declines says that the text wants no refund, be it for now.
+	Declines bool
+	// Retracts says that by the text nothing was paid twice, or is to be paid
+	// back, whatever else it says: nothing is refunded on it without a person.
+	Retracts bool
 	// Fraud says that the text speaks of somebody else using the account.
 	Fraud bool
 	// ClaimsRefund says that by the text a refund was made or promised.
@@ -75,7 +83,14 @@ func (r Reading) Continue(earlier *amendsv1.Triage) Reading {
 		r.Amounts = earlier.GetStatedAmounts()
 	}
 	r.ClaimsRefund = r.ClaimsRefund || earlier.GetClaimsRefund()
-	if in := earlier.GetIntents(); r.Intents[0] == Other && len(in) > 0 && in[0] != Other {
+	// A refund that is under way is stopped by whoever wants none, or says that
+	// nothing was paid twice.
+	if earlier.GetOutcome() == amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED && !r.Withdraws &&
+		(r.Declines || r.Retracts && !slices.Contains(r.Intents, DuplicateCharge)) {
+		r.Withdraws = true
+		r.Intents = slices.DeleteFunc(append([]string{CancelRequest}, r.Intents...), func(in string) bool { return in == Other })
+	}
+	if in := earlier.GetIntents(); r.Intents[0] == Other && !r.Retracts && len(in) > 0 && in[0] != Other {
 		r.Intents, r.Confidence = slices.Clone(in), max(r.Confidence, earlier.GetConfidence())
 	}
 	return r
@@ -107,11 +122,16 @@ func (r Reading) outcome(question string) (amendsv1.TriageOutcome, string) {
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonRefundOther
 	case main == CancelRequest:
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonCancelOther
-	case r.Confidence < enough:
+	case r.Confidence < enough && main != RefundStatus && question == "": // a question for the order would be the wrong one
+		if r.Retracts {
+			return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonContradictory
+		}
+		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_NEEDS_PERSON, ReasonNotUnderstood
+	case r.Confidence < enough && main != RefundStatus:
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY, ReasonLowConfidence
 	case question != "":
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_CLARIFY, question
-	case main == RefundStatus:
+	case main == RefundStatus: // reads only
 		return amendsv1.TriageOutcome_TRIAGE_OUTCOME_STATUS_ONLY, ""
 	}
 	return amendsv1.TriageOutcome_TRIAGE_OUTCOME_SUPPORTED, ""

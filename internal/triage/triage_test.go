@@ -99,7 +99,7 @@ func TestWants(t *testing.T) {
 		{"For order 8472 ₹4,000 was taken instead of ₹2,000", "SUPPORTED", ""},
 		{"you have overcharged me, order 8472, 4000 instead of 2000", "SUPPORTED", ""},
 		{"I was charged 2500 instead of 2000 for order 8472, wrong amount", "NEEDS_PERSON", "refund_request_other"},
-		{"I got 9001 instead of 3000 points with order 8472", "CLARIFY", "low_confidence"},
+		{"I got 9001 instead of 3000 points with order 8472", "NEEDS_PERSON", "not_understood"},
 		{"has the refund of order 8472 been processed?", "STATUS_ONLY", ""},
 		{"did you refund order 8472 yet?", "STATUS_ONLY", ""},
 		{"why is my refund for order 8472 taking so long", "STATUS_ONLY", ""},
@@ -112,7 +112,7 @@ func TestWants(t *testing.T) {
 		{"order 8472 and order 7310 were charged twice", "CLARIFY", "order_not_found"},
 		{"8472 was charged twice, or was it 9001", "CLARIFY", "several_orders"},
 		{"hello there", "CLARIFY", "low_confidence"},
-		{"8472", "CLARIFY", "low_confidence"},
+		{"8472", "NEEDS_PERSON", "not_understood"},
 		{"", "CLARIFY", "low_confidence"},
 		{"when will I get my refund for order 8472?", "STATUS_ONLY", ""},
 		{"refund for order 8472 not received yet", "STATUS_ONLY", ""},
@@ -286,7 +286,7 @@ func TestContinueKeepsTheEarlierWant(t *testing.T) {
 		t.Errorf("concluded %s, order %q, claims %v", outcome(got), got.GetOrderId(), got.GetClaimsRefund())
 	}
 	named := ask(triage.Read("order 8472 please"), "8472")
-	if got := ask(triage.Read("it was charged twice").Continue(named), "8472"); outcome(named) != "CLARIFY" || outcome(got) != "SUPPORTED" || got.GetOrderId() != "8472" {
+	if got := ask(triage.Read("it was charged twice").Continue(named), "8472"); outcome(named) != "NEEDS_PERSON" || outcome(got) != "SUPPORTED" || got.GetOrderId() != "8472" {
 		t.Errorf("concluded %s, order %q", outcome(got), got.GetOrderId())
 	}
 	unknown := ask(triage.Read("order 8427 and order 8472 were charged twice"), "8472")
@@ -305,6 +305,7 @@ func FuzzRead(f *testing.F) {
 	for _, s := range []string{
 		"", "order 8472 charged twice", "order \u202e2748\u202c", "₹1,00,000 x 2", "<p>Order <b>8472", "1,0,0 1.00.000", "\xff\xfe8472", "don't 8472' \u200d",
 		"ऑर्डर \u096e\u096a\u096d\u0968", "orders #8472, ORD-9001 and 8473", "order 8472.> or *", "order 84\u200b72", "\x1b]0;order 8472\x07", "order 8472\r\nIdempotency-Key: x", "cancel order no. 8472A 8472_b",
+		"order 8472 was not, as far as I see, charged twice", "do not refund anything yet, was 8472 charged twice?", "注文8472が二重に請求されました。", "Se me cobr\u00f3 dos veces el pedido n.\u00ba 8472",
 	} {
 		f.Add(s)
 	}

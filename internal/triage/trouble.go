@@ -1,5 +1,7 @@
 package triage
 
+import "github.com/amends-dev/amends/internal/prose"
+
 // fraud reports that somebody else used the customer's account or card.
 func (w *words) fraud() bool {
 	for i := range w.Tokens {
@@ -59,8 +61,77 @@ func (w *words) cancels() bool {
 
 // withdraws reports that the text takes back what was asked of the desk. It
 // has to be said of the request: cancelling an order, or one of two charges,
-// is something else.
-func (w *words) withdraws() bool {
+// is something else. Declining a refund takes it back, unless the text asks for
+// something in the same breath, or declines it for now only.
+func (w *words) withdraws() (back, declines bool) {
+	plain := w.takesBack()
+	declines = !plain && w.declines()
+	return plain || declines && !w.asks() && !w.forNow(), declines
+}
+
+func (w *words) declines() bool {
+	for i := range w.Tokens {
+		if w.is(i, absent) && w.declinesRefund(i) {
+			return true
+		}
+	}
+	return w.refuses()
+}
+
+// asks reports a question: I only want to know whether, was it charged twice?
+func (w *words) asks() bool {
+	for i := range w.Tokens {
+		switch {
+		case w.oneOf(i, "whether"):
+			return true
+		case w.oneOf(i, "know", "tell", "see", "check", "checking", "find", "confirm", "explain", "wonder", "wondering", "curious", "asking", "understand", "clarify", "question") &&
+			!w.negated(i) && w.asksAhead(i):
+			return true
+		case (i == 0 || w.Tokens[i-1].Kind == prose.Break) && w.oneOf(i, "why", "what", "how", "when", "where", "was", "were", "is", "are", "did", "has", "have") && w.questionMark(i) &&
+			(w.ahead(i, 10, charge|sum|refund) >= 0 || w.named && w.ahead(i, 3, thing) >= 0):
+			return true
+		}
+	}
+	return false
+}
+
+func (w *words) asksAhead(i int) bool {
+	for j := i + 1; j <= i+4 && j < len(w.Tokens) && w.Tokens[j].Kind != prose.Break; j++ {
+		if w.oneOf(j, "if", "why", "what", "how", "when", "where", "which", "who", "was", "were", "did", "status") {
+			return true
+		}
+	}
+	return false
+}
+
+// questionMark reports that the sentence of token i ends with one.
+func (w *words) questionMark(i int) bool {
+	for ; i < len(w.Tokens); i++ {
+		if w.Tokens[i].Kind == prose.Break {
+			return w.Tokens[i].Raw == "?"
+		}
+	}
+	return false
+}
+
+// forNow reports a refund that is declined for the moment.
+func (w *words) forNow() bool {
+	for i := range w.Tokens {
+		if !w.is(i, absent) || !w.declinesRefund(i) {
+			continue
+		}
+		for j := i + 1; j < len(w.Tokens) && w.Tokens[j].Kind != prose.Break; j++ {
+			if w.oneOf(j, "yet", "moment", "meantime", "meanwhile", "today", "tonight", "immediately") || w.low(j) == "for" && w.low(j+1) == "now" || w.low(j) == "right" && w.low(j+1) == "now" ||
+				w.oneOf(j, "until", "till", "before", "unless") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// takesBack reports a plain take-back.
+func (w *words) takesBack() bool {
 	for i := range w.Tokens {
 		switch {
 		case w.is(i, cancel):
@@ -80,8 +151,6 @@ func (w *words) withdraws() bool {
 			return true
 		case w.low(i) == "false" && w.low(i+1) == "alarm":
 			return true
-		case w.is(i, absent) && w.declinesRefund(i):
-			return true
 		}
 	}
 	return false
@@ -97,7 +166,7 @@ func (w *words) cancelsRequest(i int) bool {
 		if w.is(j, request) {
 			return true
 		}
-		if !w.oneOf(j, "my", "the", "this", "that", "all", "any", "a", "entire", "whole") {
+		if !w.is(j, mine) && !w.oneOf(j, "the", "this", "that", "all", "any", "a", "entire", "whole", "la", "ma", "o", "die") {
 			break
 		}
 	}
@@ -109,7 +178,7 @@ func (w *words) cancelsRequest(i int) bool {
 
 func (w *words) ignoresRequest(i int) bool {
 	for j := i + 1; j <= i+4; j++ {
-		if w.is(j, request) || w.oneOf(j, "message", "email", "mail") {
+		if w.is(j, request) || w.oneOf(j, "message", "email", "mail", "call", "note", "report") {
 			return w.oneOf(i+1, "my", "this", "the", "that", "it") && !w.oneOf(j, "instructions")
 		}
 	}
@@ -128,14 +197,19 @@ func (w *words) declinesRefund(i int) bool {
 	if !w.oneOf(i, "dont", "not") || w.low(i) == "not" && !w.oneOf(i-1, "do", "please") {
 		return false
 	}
-	if w.oneOf(i+1, "need", "want") && w.ahead(i+1, 3, refund) >= 0 {
-		return w.ahead(i, 8, want) < 0 || w.oneOf(i+5, "anymore", "any")
-	}
-	if !w.oneOf(i+1, "refund", "reverse", "reimburse", "proceed") {
+	from := i + 1
+	switch {
+	case w.oneOf(i+1, "need", "want") && w.ahead(i+1, 3, refund) >= 0:
+		// I do not want a refund of both, I want one.
+		if other := w.ahead(i+1, 8, want); other >= 0 && w.low(other+2) != "know" && !w.oneOf(i+5, "anymore", "any") {
+			return false
+		}
+		from = w.ahead(i+1, 3, refund)
+	case !w.oneOf(i+1, "refund", "reverse", "reimburse", "proceed"):
 		return false
 	}
-	for j := i + 2; j <= i+5 && j < len(w.Tokens); j++ {
-		if w.oneOf(j, "to", "until", "on", "onto", "by", "via", "into", "twice", "both", "only", "before", "unless", "without") {
+	for j := from + 1; j <= from+4 && j < len(w.Tokens) && w.low(j) != ","; j++ {
+		if w.oneOf(j, "to", "on", "onto", "by", "via", "into", "twice", "both", "only", "without") {
 			return false
 		}
 	}
