@@ -8,6 +8,9 @@ SHELL := bash
 # What `make bench` asks for, e.g. make bench BENCH='--cases 500 --sync always'.
 BENCH ?= --cases 2000 --concurrency 64
 
+# Which targets `make fuzz` runs, by package and name.
+FUZZ ?= .
+
 # The race detector needs cgo, which Go turns off by itself where there is no
 # C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race,$(warning no C compiler: testing without the race detector))
@@ -46,7 +49,7 @@ test-short: ## Run the quick tests, without the race detector
 
 .PHONY: fuzz
 fuzz: ## Fuzz the parsers at the door for a minute, the others for FUZZTIME (2s) each
-	scripts/fuzz.sh
+	scripts/fuzz.sh "$(FUZZ)"
 
 .PHONY: check
 check: lint contracts generated tidy ## Run every gate besides the tests

@@ -48,7 +48,12 @@ func (w *When) takeSpans(rest string) (string, error) {
 			return found
 		}
 		n += counted[strings.ToLower(m[3])] + counted[strings.ToLower(m[5])]
-		w.Delay += time.Duration(n * float64(unitOf(m[4])))
+		span := n * float64(unitOf(m[4]))
+		if span > float64(maxDelay-w.Delay) { // also before it could overflow
+			err = fmt.Errorf("when: %q is more than two years", found)
+			return found
+		}
+		w.Delay += time.Duration(span)
 		return " "
 	})
 	return rest, err

@@ -126,6 +126,9 @@ func (w *When) takeTimes(text string, received time.Time) (string, error) {
 				d += time.Duration(n) * unit
 			}
 		}
+		if d > maxDelay-w.Delay {
+			return "", fmt.Errorf("when: %q is more than two years", m[0])
+		}
 		if d > 0 {
 			w.Delay += d
 			rest = strings.Replace(rest, m[0], " ", 1)
@@ -134,9 +137,6 @@ func (w *When) takeTimes(text string, received time.Time) (string, error) {
 	rest, err := w.takeSpans(w.takeClock(rest, received))
 	if err != nil {
 		return "", err
-	}
-	if w.Delay > maxDelay {
-		return "", fmt.Errorf("when: %q is more than two years", text)
 	}
 	return rest, nil
 }

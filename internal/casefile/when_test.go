@@ -262,7 +262,7 @@ func TestMomentsOfAnApproval(t *testing.T) {
 }
 
 func FuzzParseWhen(f *testing.F) {
-	for _, s := range []string{"state == AWAITING_APPROVAL", "+31m", "2 hours later", "2026-03-12T10:45:00+05:30", "before expiry", "1.5 h after HOLD_FOR_EVIDENCE", "P3DT4H", "71h59m after AWAITING_CUSTOMER", "a quarter of an hour after the approval was requested", "the next morning", "tomorrow at 9 pm", "a day and a half later", "1h30", "once the customer has been asked"} {
+	for _, s := range []string{"state == AWAITING_APPROVAL", "+31m", "2 hours later", "2026-03-12T10:45:00+05:30", "before expiry", "1.5 h after HOLD_FOR_EVIDENCE", "P3DT4H", "71h59m after AWAITING_CUSTOMER", "a quarter of an hour after the approval was requested", "the next morning", "tomorrow at 9 pm", "a day and a half later", "1h30", "once the customer has been asked", "20000W", "P9999W P9999W"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
