@@ -58,7 +58,7 @@ func (w *words) explicit() (refs []string, more bool) {
 				refs, more = collect(refs, w.Tokens[j], more)
 			}
 		case t.Low == "#" && w.referable(i+1) && w.Tokens[i+1].Start == t.End,
-			t.Kind == prose.Ident && len(t.Low) > 3 && t.Low[:3] == "ord" && t.Digits >= minDigits:
+			t.Kind == prose.Ident && len(t.Low) > 3 && t.Low[:3] == "ord" && t.Digits >= minDigits && !w.glued(i):
 			j := i
 			if t.Low == "#" {
 				j = i + 1
@@ -91,14 +91,22 @@ func (w *words) referable(i int) bool {
 		return false
 	}
 	t := w.Tokens[i]
-	return (t.Plain() || t.Kind == prose.Ident) && t.Digits >= minDigits && !w.counted(i)
+	return (t.Plain() || t.Kind == prose.Ident) && t.Digits >= minDigits && !w.counted(i) && !w.glued(i)
+}
+
+// glued reports that token i is stuck to another one with digits, and so may be
+// a part of something longer: 0,0ORD900.
+func (w *words) glued(i int) bool {
+	t := w.Tokens[i]
+	return i > 0 && w.Tokens[i-1].End == t.Start && w.Tokens[i-1].Digits > 0 ||
+		i+1 < len(w.Tokens) && w.Tokens[i+1].Start == t.End && w.Tokens[i+1].Digits > 0
 }
 
 // bare reports that token i is a number that may be an order: no amount, no
 // count, no year, no price.
 func (w *words) bare(i int) bool {
 	t := w.Tokens[i]
-	if !t.Plain() || t.Digits < minDigits || t.Digits > maxBareDigits || w.counted(i) {
+	if !t.Plain() || t.Digits < minDigits || t.Digits > maxBareDigits || w.counted(i) || w.glued(i) {
 		return false
 	}
 	switch w.low(i - 1) {

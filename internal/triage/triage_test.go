@@ -305,7 +305,7 @@ func FuzzRead(f *testing.F) {
 	for _, s := range []string{
 		"", "order 8472 charged twice", "order \u202e2748\u202c", "₹1,00,000 x 2", "<p>Order <b>8472", "1,0,0 1.00.000", "\xff\xfe8472", "don't 8472' \u200d",
 		"ऑर्डर \u096e\u096a\u096d\u0968", "orders #8472, ORD-9001 and 8473", "order 8472.> or *", "order 84\u200b72", "\x1b]0;order 8472\x07", "order 8472\r\nIdempotency-Key: x", "cancel order no. 8472A 8472_b",
-		"order 8472 was not, as far as I see, charged twice", "do not refund anything yet, was 8472 charged twice?", "注文8472が二重に請求されました。", "Se me cobr\u00f3 dos veces el pedido n.\u00ba 8472",
+		"order 8472 was not, as far as I see, charged twice", "do not refund anything yet, was 8472 charged twice?", "注文8472が二重に請求されました。", "Se me cobr\u00f3 dos veces el pedido n.\u00ba 8472", "0,0ORD900",
 	} {
 		f.Add(s)
 	}
