@@ -47,8 +47,12 @@ func TestWhatCouldNotBeSentIsSentOnRedelivery(t *testing.T) {
 	if err := o.handle(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	if n := d.broker.Count(roles.StreamTasks, "task.>"); n != 2 {
-		t.Errorf("%d tasks were sent, want pay and pol", n)
+	// What was on the wire when the first try was cut off may have come after the
+	// purge: a repeat is the same work.
+	for _, who := range []roles.Service{roles.PaymentInvestigator, roles.PolicySpecialist} {
+		if n := d.broker.Count(roles.StreamTasks, "task."+string(who)+".>"); n < 1 || n > 2 {
+			t.Errorf("%d tasks were sent to %s, want one, or the same one twice", n, who)
+		}
 	}
 	if rec := d.load(o, "req-8472"); rec.GetVersion() != 2 {
 		t.Errorf("the redelivery made version %d", rec.GetVersion())
