@@ -1,9 +1,10 @@
-// Package console is the staff edge: it shows cases and relays decisions that
-// approvers signed.
+// Package console is the staff edge: it shows cases, lists what waits for people,
+// and relays decisions that approvers and custodians signed.
 //
-// Consumes: HTTP requests; case records by direct get of CASES. Emits:
-// approval.decision on intake.console.{tenant}.{case}. Grants: those two and
-// the emergency stop. It holds no signing key and no payment credential: it can
+// Consumes: HTTP requests; case records by direct get of CASES; the read model in
+// Redis, in which it looks for what waits. Emits: approval.decision and
+// custody.decision on intake.console.{tenant}.{case}. Grants: those, and the
+// emergency stop. It holds no signing key and no payment credential: it can
 // neither make nor judge an approval (AUTH-2), and checks a decision for its
 // form only.
 //
@@ -15,7 +16,10 @@
 // so that no browser sends a decision by itself. Text from outside is shown
 // with its invisible characters escaped.
 //
-// Failure: a direct read may be stale; a caller that names a version waits for
+// What the read model says is a hint: each case of a list is read before it is
+// shown, and one that has moved on is left out.
+//
+// Failure: without Redis lists get 503 and cases are shown all the same. A direct read may be stale; a caller that names a version waits for
 // it, bounded, and gets 503 when it does not come. Without the broker every
 // request gets 503 and may be repeated.
 package console

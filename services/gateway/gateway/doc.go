@@ -1,7 +1,8 @@
 // Package gateway is the HTTP edge for customer channels.
 //
 // Consumes: HTTP requests; stored and republished views (direct get of VIEWS,
-// live.view.*.*, and its own consumer for the read model). Emits: case.opened,
+// live.view.*.*; for the read model its own consumer, and the stream's leader to
+// fill it). Emits: case.opened,
 // case.message and case.cancel on intake.gateway.{tenant}.{case}.
 // Grants: those, the backlog of the consumers that cases wait for, and Redis for
 // rate limits and lists. It holds no payment credential and cannot write a case

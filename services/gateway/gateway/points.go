@@ -22,9 +22,6 @@ const (
 	RequestStored Point = "request_stored"
 )
 
-// Points lists them.
-func Points() []Point { return []Point{RequestChecked, RequestSent, RequestStored} }
-
 // reached tells a test that a request is at a point.
 func (g *gateway) reached(ctx context.Context, p Point, env *amendsv1.Envelope) {
 	if g.tell != nil {

@@ -1,8 +1,8 @@
 // Package orchestrator is the service that owns case records.
 //
-// Consumes: posts (intake.gateway), staff decisions (intake.console), results
-// (result.*), due timers (due.*). Emits: case commits (case.*), tasks (task.*),
-// customer views (view.*), timers (timer.*), dead letters. Grants: role
+// Consumes: posts (intake.gateway), signed decisions of approvers and custodians
+// (intake.console), results (result.*), due timers (due.*). Emits: case commits
+// (case.*), tasks (task.*), customer views (view.*), timers (timer.*), dead letters. Grants: role
 // orchestrator of the manifest; one tool, orders.verify_owner, with a key that
 // can do nothing else.
 //
@@ -12,6 +12,11 @@
 // holds it, so a stale cache can throw nothing away (LOSS-1, STATE-1). Whatever
 // is lost after the commit is sent again on redelivery, by the timer, by the
 // sweeper, at start and after a broker restart (LOSS-2, LIVE-1).
+//
+// A message to a closed case goes on in a linked case of the same request. That
+// one takes it first, by its own compare-and-set; then the closed case records
+// where it went. Until then a redelivery finds the same linked case (LOSS-1,
+// STATE-3).
 //
 // Any number of replicas share the consumers. In one process a keyed lock
 // avoids needless conflicts; correctness rests on the compare-and-set alone.
