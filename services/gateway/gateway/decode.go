@@ -57,6 +57,15 @@ func invalid(detail string) *deskapi.Problem {
 	return deskapi.NewProblem(http.StatusBadRequest, deskapi.CodeBodyInvalid, detail)
 }
 
+// keyedBody gives the key and the body of a request that may be repeated.
+func keyedBody(w http.ResponseWriter, r *http.Request) (key string, body []byte, problem *deskapi.Problem) {
+	if key, problem = idempotencyKey(r); problem != nil {
+		return "", nil, problem
+	}
+	body, problem = readBody(w, r)
+	return key, body, problem
+}
+
 // readBody reads a body up to its limit.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *deskapi.Problem) {
 	if r.ContentLength > maxBody {

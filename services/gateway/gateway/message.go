@@ -23,11 +23,7 @@ import (
 // orchestrator as long as one commit: of two bodies that are posted at once
 // under one key, the one that lost must not hear that it was taken.
 func (g *gateway) addMessage(w http.ResponseWriter, r *http.Request, c caller) *deskapi.Problem {
-	key, problem := idempotencyKey(r)
-	if problem != nil {
-		return problem
-	}
-	body, problem := readBody(w, r)
+	key, body, problem := keyedBody(w, r)
 	if problem != nil {
 		return problem
 	}
@@ -83,11 +79,7 @@ func (g *gateway) handledView(r *http.Request, c caller, caseID, id string) (*sn
 // case_closed is the view's word, which a retry gets as well once the case has
 // ended: the answer says how.
 func (g *gateway) cancelCase(w http.ResponseWriter, r *http.Request, c caller) *deskapi.Problem {
-	key, problem := idempotencyKey(r)
-	if problem != nil {
-		return problem
-	}
-	body, problem := readBody(w, r)
+	key, body, problem := keyedBody(w, r)
 	if problem != nil {
 		return problem
 	}

@@ -23,11 +23,7 @@ var (
 
 // openCase handles POST /v1/cases.
 func (g *gateway) openCase(w http.ResponseWriter, r *http.Request, c caller) *deskapi.Problem {
-	key, problem := idempotencyKey(r)
-	if problem != nil {
-		return problem
-	}
-	body, problem := readBody(w, r)
+	key, body, problem := keyedBody(w, r)
 	if problem != nil {
 		return problem
 	}
