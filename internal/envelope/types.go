@@ -26,7 +26,10 @@ const (
 	Verification     = "verification"
 	EffectResult     = "effect_result"
 	TaskError        = "task.error"
+	EffectFinding    = "effect_finding"
+	CaseFinding      = "case.finding"
 	TimerDue         = "timer.due"
+	StopLifted       = "stop.lifted"
 )
 
 // Type is one kind of message and who may exchange it.
@@ -111,8 +114,11 @@ var desk = func() registry {
 		result(PolicyReading, func() proto.Message { return new(amendsv1.PolicyReading) }, roles.PolicySpecialist),
 		result(Draft, func() proto.Message { return new(amendsv1.Draft) }, roles.Composer),
 		result(Verification, func() proto.Message { return new(amendsv1.Verification) }, roles.Verifier),
-		result(EffectResult, func() proto.Message { return new(amendsv1.EffectResult) }, roles.RefundExecutor),
+		{Name: EffectResult, Major: 1, Minor: 1, New: func() proto.Message { return new(amendsv1.EffectResult) }, Kind: subject.KindResult, Senders: []roles.Service{roles.RefundExecutor}, Recipients: orchestrator},
+		result(EffectFinding, func() proto.Message { return new(amendsv1.EffectFinding) }, roles.RefundExecutor),
 		result(TaskError, func() proto.Message { return new(amendsv1.TaskError) }, workers...),
+		{Name: CaseFinding, Major: 1, New: func() proto.Message { return new(amendsv1.CaseFinding) }, Kind: subject.KindDue, Senders: orchestrator, Recipients: orchestrator},
+		{Name: StopLifted, Major: 1, New: func() proto.Message { return new(amendsv1.StopLifted) }, Kind: subject.KindDue, Senders: orchestrator, Recipients: orchestrator},
 		{Name: TimerDue, Major: 1, New: func() proto.Message { return new(amendsv1.TimerDue) }, Kind: subject.KindDue, Senders: orchestrator, Recipients: orchestrator},
 	}
 }()

@@ -18,6 +18,7 @@ const (
 	StreamDeliveries  = "DELIVERIES"
 	StreamDeadLetters = "DEADLETTERS"
 	StreamAudit       = "AUDIT"
+	StreamReports     = "REPORTS"
 )
 
 // Consumer names. The orchestrator drains results and staff decisions before
@@ -81,11 +82,12 @@ func Desk() Manifest {
 			{Name: StreamTasks, Subjects: []string{"task.*.*.*"}, Class: Recomputable, MaxAge: 7 * day, Writers: []Service{Orchestrator}},
 			{Name: StreamResults, Subjects: []string{"result.*.*.*"}, Class: Recomputable, MaxAge: 7 * day, Writers: workers},
 			{Name: StreamEffects, Subjects: []string{"effect.*.*"}, Class: Synced, DenyDelete: true, DenyPurge: true, Writers: []Service{RefundExecutor}},
-			{Name: StreamControl, Subjects: []string{"control.stop.*"}, Class: Synced, MaxMessagesPerSubject: 1, Writers: []Service{Console}},
+			{Name: StreamControl, Subjects: []string{"control.stop.*", "control.reconcile.*"}, Class: Synced, MaxMessagesPerSubject: 1, Writers: []Service{Console}},
 			{Name: StreamTimers, Subjects: []string{"timer.*.*", "due.*.*"}, Class: Recomputable, MaxAge: 30 * day, MaxMessagesPerSubject: 1, Schedules: true, Writers: []Service{Orchestrator}},
 			{Name: StreamViews, Subjects: []string{"view.*.*"}, Class: Recomputable, MaxMessagesPerSubject: 1, RepublishTo: "live.", AlwaysFile: true, Writers: []Service{Orchestrator}},
 			{Name: StreamDeliveries, Subjects: []string{"delivery.*.*", "endpoint.*.*"}, Class: Recomputable, MaxAge: 30 * day, MaxMessagesPerSubject: 1, Writers: []Service{Gateway}},
 			{Name: StreamDeadLetters, Subjects: []string{"dead.*.*.*"}, Class: Synced, DenyPurge: true, Writers: everyone},
+			{Name: StreamReports, Subjects: []string{"report.*.*.*"}, Class: Recomputable, MaxAge: 30 * day, MaxMessagesPerSubject: 1, Writers: []Service{Orchestrator, RefundExecutor}},
 			{Name: StreamAudit, Subjects: []string{"audit.*.*"}, Class: Synced, DenyDelete: true, DenyPurge: true, Writers: everyone},
 		},
 		Consumers: []Consumer{
@@ -110,8 +112,8 @@ func Desk() Manifest {
 			},
 			{
 				Service: Orchestrator, Owner: "desk-core", CallPrefix: "t",
-				Publishes:   []string{"case.*.*", "task.*.*.*", "timer.*.*", "view.*.*"},
-				LeaderReads: []string{StreamCases, StreamViews, StreamControl},
+				Publishes:   []string{"case.*.*", "task.*.*.*", "timer.*.*", "view.*.*", "report.orchestrator.*.*"},
+				LeaderReads: []string{StreamCases, StreamViews, StreamControl, StreamEffects},
 				Tools:       []string{ToolVerifyOwner},
 				Fields:      []string{"triage", "tasks", "decision", "action", "reply", "custody", "conflicts", "deadlines"},
 				Secrets:     []string{"broker-orchestrator", "payments-verify-owner", "approver-registry"},
@@ -144,17 +146,17 @@ func Desk() Manifest {
 			},
 			{
 				Service: RefundExecutor, Owner: "money-movement", CallPrefix: "x",
-				Publishes:   []string{"effect.*.*"},
+				Publishes:   []string{"effect.*.*", "report.refund-executor.*.*"},
 				LeaderReads: []string{StreamEffects, StreamControl},
-				Tools:       []string{ToolReadOrder, ToolCreateRefund, ToolGetRefund},
+				Tools:       []string{ToolReadOrder, ToolCreateRefund, ToolGetRefund, ToolListRefunds},
 				Fields:      []string{"effect"},
 				Secrets:     []string{"broker-refund-executor", "payments-refund-write", "approver-registry"},
 				Peers:       []string{"payments"},
 			},
 			{
 				Service: Console, Owner: "operations",
-				Publishes:   []string{"intake.console.*.*", "control.stop.*"},
-				DirectReads: []DirectRead{{StreamCases, "case.*.*"}},
+				Publishes:   []string{"intake.console.*.*", "control.stop.*", "control.reconcile.*"},
+				DirectReads: []DirectRead{{StreamCases, "case.*.*"}, {StreamControl, "control.stop.*"}, {StreamControl, "control.reconcile.*"}, {StreamReports, "report.*.*.*"}},
 				Secrets:     []string{"broker-console", "staff-keys", "redis"},
 				Peers:       []string{"redis"},
 			},

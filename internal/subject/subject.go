@@ -25,6 +25,7 @@ const (
 	KindView    Kind = "view"
 	KindDead    Kind = "dead"
 	KindAudit   Kind = "audit"
+	KindReport  Kind = "report"
 
 	KindDelivery Kind = "delivery"
 	KindEndpoint Kind = "endpoint"
@@ -73,6 +74,12 @@ func EffectCap(tenant string) string { return join(KindEffect, tenant, CapKey) }
 // Control holds the emergency stop of a tenant, or of all with StopAll.
 func Control(scope string) string { return join(KindControl, "stop", scope) }
 
+// Reconcile holds the last order to reconcile a tenant.
+func Reconcile(tenant string) string { return join(KindControl, "reconcile", tenant) }
+
+// Report holds what one service found in one reconciliation.
+func Report(service, tenant, run string) string { return join(KindReport, service, tenant, run) }
+
 // Timer holds the one rolling schedule of a case; it fires to Due.
 func Timer(tenant, caseID string) string { return join(KindTimer, tenant, caseID) }
 
@@ -119,7 +126,7 @@ type Parts struct {
 	Recipient string
 	Tenant    string
 	// CaseID is the case, for effects the order or "cap", for endpoints the
-	// channel.
+	// channel, for reports the run.
 	CaseID string
 }
 
@@ -134,7 +141,7 @@ func Parse(s string) (Parts, error) {
 	k := Kind(t[0])
 	want := 3
 	switch k {
-	case KindIntake, KindTask, KindResult, KindDead:
+	case KindIntake, KindTask, KindResult, KindDead, KindReport:
 		want = 4
 	case KindCase, KindEffect, KindControl, KindTimer, KindDue, KindView, KindAudit, KindDelivery, KindEndpoint:
 	default:
@@ -144,7 +151,7 @@ func Parse(s string) (Parts, error) {
 		return Parts{}, fmt.Errorf("%w: %q has %d tokens, want %d", ErrSubject, s, len(t), want)
 	}
 	switch k {
-	case KindIntake, KindResult, KindDead:
+	case KindIntake, KindResult, KindDead, KindReport:
 		return Parts{Kind: k, Sender: t[1], Tenant: t[2], CaseID: t[3]}, nil
 	case KindTask:
 		return Parts{Kind: k, Recipient: t[1], Tenant: t[2], CaseID: t[3]}, nil

@@ -19,6 +19,8 @@ func TestParseReadsWhatTheBuildersWrite(t *testing.T) {
 		{subject.Effect("acme-in", "8472"), subject.Parts{Kind: subject.KindEffect, Tenant: "acme-in", CaseID: "8472"}},
 		{subject.EffectCap("acme-in"), subject.Parts{Kind: subject.KindEffect, Tenant: "acme-in", CaseID: "cap"}},
 		{subject.Control("acme-in"), subject.Parts{Kind: subject.KindControl, Tenant: "acme-in"}},
+		{subject.Reconcile("acme-in"), subject.Parts{Kind: subject.KindControl, Tenant: "acme-in"}},
+		{subject.Report("refund-executor", "acme-in", "run-1"), subject.Parts{Kind: subject.KindReport, Sender: "refund-executor", Tenant: "acme-in", CaseID: "run-1"}},
 		{subject.Due("acme-in", "req-8472"), subject.Parts{Kind: subject.KindDue, Tenant: "acme-in", CaseID: "req-8472"}},
 		{subject.View("acme-in", "req-8472"), subject.Parts{Kind: subject.KindView, Tenant: "acme-in", CaseID: "req-8472"}},
 		{subject.Delivery("acme-in", "req-8472"), subject.Parts{Kind: subject.KindDelivery, Tenant: "acme-in", CaseID: "req-8472"}},

@@ -386,8 +386,14 @@ type CaseRecord struct {
 	ContinuedByCaseId string `protobuf:"bytes,47,opt,name=continued_by_case_id,json=continuedByCaseId,proto3" json:"continued_by_case_id,omitempty"`
 	// Refunds of the order that the provider said have failed, while an effect of
 	// this case was under way and might be one of them.
-	FailedRefunds []string     `protobuf:"bytes,48,rep,name=failed_refunds,json=failedRefunds,proto3" json:"failed_refunds,omitempty"`
-	Replies       []*SentReply `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
+	FailedRefunds []string `protobuf:"bytes,48,rep,name=failed_refunds,json=failedRefunds,proto3" json:"failed_refunds,omitempty"`
+	// Disagreements between records of money that this case is about.
+	Findings []*EffectFinding `protobuf:"bytes,49,rep,name=findings,proto3" json:"findings,omitempty"`
+	// What the provider's webhooks said since the executor last confirmed.
+	Unconfirmed []*ProviderEvent `protobuf:"bytes,50,rep,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
+	// The custodian's answer the executor is to settle the effect with.
+	Settlement    *CustodyDecision `protobuf:"bytes,51,opt,name=settlement,proto3" json:"settlement,omitempty"`
+	Replies       []*SentReply     `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -670,6 +676,27 @@ func (x *CaseRecord) GetContinuedByCaseId() string {
 func (x *CaseRecord) GetFailedRefunds() []string {
 	if x != nil {
 		return x.FailedRefunds
+	}
+	return nil
+}
+
+func (x *CaseRecord) GetFindings() []*EffectFinding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *CaseRecord) GetUnconfirmed() []*ProviderEvent {
+	if x != nil {
+		return x.Unconfirmed
+	}
+	return nil
+}
+
+func (x *CaseRecord) GetSettlement() *CustodyDecision {
+	if x != nil {
+		return x.Settlement
 	}
 	return nil
 }
@@ -1476,7 +1503,7 @@ var File_amends_v1_case_proto protoreflect.FileDescriptor
 
 const file_amends_v1_case_proto_rawDesc = "" +
 	"\n" +
-	"\x14amends/v1/case.proto\x12\tamends.v1\x1a\x16amends/v1/action.proto\x1a\x16amends/v1/common.proto\x1a\x17amends/v1/custody.proto\x1a\x16amends/v1/effect.proto\x1a\x18amends/v1/envelope.proto\x1a\x18amends/v1/evidence.proto\x1a\x16amends/v1/intake.proto\x1a\x15amends/v1/reply.proto\x1a\x14amends/v1/task.proto\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xae\x01\n" +
+	"\x14amends/v1/case.proto\x12\tamends.v1\x1a\x16amends/v1/action.proto\x1a\x16amends/v1/common.proto\x1a\x17amends/v1/custody.proto\x1a\x16amends/v1/effect.proto\x1a\x18amends/v1/envelope.proto\x1a\x18amends/v1/evidence.proto\x1a\x16amends/v1/intake.proto\x1a\x19amends/v1/reconcile.proto\x1a\x15amends/v1/reply.proto\x1a\x14amends/v1/task.proto\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xae\x01\n" +
 	"\n" +
 	"CaseCommit\x12,\n" +
 	"\rfirst_version\x18\x01 \x01(\x04B\a\xbaH\x042\x02(\x01R\ffirstVersion\x12;\n" +
@@ -1497,7 +1524,7 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason\x12(\n" +
 	"\vapprover_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
 	"approverId\x122\n" +
-	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\xcd\x0e\n" +
+	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\x8f\x10\n" +
 	"\n" +
 	"CaseRecord\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
@@ -1541,7 +1568,12 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\ahandled\x18, \x03(\v2\x17.amends.v1.HandledInputB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\ahandled\x123\n" +
 	"\x11continues_case_id\x18- \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fcontinuesCaseId\x128\n" +
 	"\x14continued_by_case_id\x18/ \x01(\tB\a\xbaH\x04r\x02\x18@R\x11continuedByCaseId\x125\n" +
-	"\x0efailed_refunds\x180 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10@\"\x04r\x02\x18@R\rfailedRefunds\x128\n" +
+	"\x0efailed_refunds\x180 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10@\"\x04r\x02\x18@R\rfailedRefunds\x12>\n" +
+	"\bfindings\x181 \x03(\v2\x18.amends.v1.EffectFindingB\b\xbaH\x05\x92\x01\x02\x10 R\bfindings\x12D\n" +
+	"\vunconfirmed\x182 \x03(\v2\x18.amends.v1.ProviderEventB\b\xbaH\x05\x92\x01\x02\x10\x10R\vunconfirmed\x12:\n" +
+	"\n" +
+	"settlement\x183 \x01(\v2\x1a.amends.v1.CustodyDecisionR\n" +
+	"settlement\x128\n" +
 	"\areplies\x18. \x03(\v2\x14.amends.v1.SentReplyB\b\xbaH\x05\x92\x01\x02\x10 R\areplies\"\xdb\x01\n" +
 	"\x0fRecordedMessage\x12'\n" +
 	"\n" +
@@ -1683,11 +1715,14 @@ var file_amends_v1_case_proto_goTypes = []any{
 	(*Draft)(nil),                 // 24: amends.v1.Draft
 	(*Verification)(nil),          // 25: amends.v1.Verification
 	(*Custody)(nil),               // 26: amends.v1.Custody
-	(*UntrustedText)(nil),         // 27: amends.v1.UntrustedText
-	(*ActionRefund)(nil),          // 28: amends.v1.ActionRefund
-	(*Claim)(nil),                 // 29: amends.v1.Claim
-	(ReplyKind)(0),                // 30: amends.v1.ReplyKind
-	(ReplyStatus)(0),              // 31: amends.v1.ReplyStatus
+	(*EffectFinding)(nil),         // 27: amends.v1.EffectFinding
+	(*ProviderEvent)(nil),         // 28: amends.v1.ProviderEvent
+	(*CustodyDecision)(nil),       // 29: amends.v1.CustodyDecision
+	(*UntrustedText)(nil),         // 30: amends.v1.UntrustedText
+	(*ActionRefund)(nil),          // 31: amends.v1.ActionRefund
+	(*Claim)(nil),                 // 32: amends.v1.Claim
+	(ReplyKind)(0),                // 33: amends.v1.ReplyKind
+	(ReplyStatus)(0),              // 34: amends.v1.ReplyStatus
 }
 var file_amends_v1_case_proto_depIdxs = []int32{
 	2,  // 0: amends.v1.CaseCommit.inputs:type_name -> amends.v1.AppliedInput
@@ -1718,28 +1753,31 @@ var file_amends_v1_case_proto_depIdxs = []int32{
 	11, // 25: amends.v1.CaseRecord.consumption:type_name -> amends.v1.Consumption
 	12, // 26: amends.v1.CaseRecord.timeline:type_name -> amends.v1.TimelineEntry
 	13, // 27: amends.v1.CaseRecord.handled:type_name -> amends.v1.HandledInput
-	9,  // 28: amends.v1.CaseRecord.replies:type_name -> amends.v1.SentReply
-	27, // 29: amends.v1.RecordedMessage.text:type_name -> amends.v1.UntrustedText
-	15, // 30: amends.v1.RecordedMessage.received_at:type_name -> google.protobuf.Timestamp
-	28, // 31: amends.v1.Decision.refunds:type_name -> amends.v1.ActionRefund
-	15, // 32: amends.v1.Decision.recheck_at:type_name -> google.protobuf.Timestamp
-	29, // 33: amends.v1.Decision.facts:type_name -> amends.v1.Claim
-	30, // 34: amends.v1.Reply.kind:type_name -> amends.v1.ReplyKind
-	31, // 35: amends.v1.Reply.status:type_name -> amends.v1.ReplyStatus
-	29, // 36: amends.v1.Reply.facts:type_name -> amends.v1.Claim
-	30, // 37: amends.v1.SentReply.kind:type_name -> amends.v1.ReplyKind
-	15, // 38: amends.v1.SentReply.sent_at:type_name -> google.protobuf.Timestamp
-	15, // 39: amends.v1.Deadlines.customer_reply:type_name -> google.protobuf.Timestamp
-	15, // 40: amends.v1.Deadlines.recheck:type_name -> google.protobuf.Timestamp
-	15, // 41: amends.v1.Deadlines.approval:type_name -> google.protobuf.Timestamp
-	15, // 42: amends.v1.Deadlines.effect:type_name -> google.protobuf.Timestamp
-	0,  // 43: amends.v1.TimelineEntry.state:type_name -> amends.v1.CaseState
-	15, // 44: amends.v1.TimelineEntry.at:type_name -> google.protobuf.Timestamp
-	45, // [45:45] is the sub-list for method output_type
-	45, // [45:45] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	27, // 28: amends.v1.CaseRecord.findings:type_name -> amends.v1.EffectFinding
+	28, // 29: amends.v1.CaseRecord.unconfirmed:type_name -> amends.v1.ProviderEvent
+	29, // 30: amends.v1.CaseRecord.settlement:type_name -> amends.v1.CustodyDecision
+	9,  // 31: amends.v1.CaseRecord.replies:type_name -> amends.v1.SentReply
+	30, // 32: amends.v1.RecordedMessage.text:type_name -> amends.v1.UntrustedText
+	15, // 33: amends.v1.RecordedMessage.received_at:type_name -> google.protobuf.Timestamp
+	31, // 34: amends.v1.Decision.refunds:type_name -> amends.v1.ActionRefund
+	15, // 35: amends.v1.Decision.recheck_at:type_name -> google.protobuf.Timestamp
+	32, // 36: amends.v1.Decision.facts:type_name -> amends.v1.Claim
+	33, // 37: amends.v1.Reply.kind:type_name -> amends.v1.ReplyKind
+	34, // 38: amends.v1.Reply.status:type_name -> amends.v1.ReplyStatus
+	32, // 39: amends.v1.Reply.facts:type_name -> amends.v1.Claim
+	33, // 40: amends.v1.SentReply.kind:type_name -> amends.v1.ReplyKind
+	15, // 41: amends.v1.SentReply.sent_at:type_name -> google.protobuf.Timestamp
+	15, // 42: amends.v1.Deadlines.customer_reply:type_name -> google.protobuf.Timestamp
+	15, // 43: amends.v1.Deadlines.recheck:type_name -> google.protobuf.Timestamp
+	15, // 44: amends.v1.Deadlines.approval:type_name -> google.protobuf.Timestamp
+	15, // 45: amends.v1.Deadlines.effect:type_name -> google.protobuf.Timestamp
+	0,  // 46: amends.v1.TimelineEntry.state:type_name -> amends.v1.CaseState
+	15, // 47: amends.v1.TimelineEntry.at:type_name -> google.protobuf.Timestamp
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_case_proto_init() }
@@ -1754,6 +1792,7 @@ func file_amends_v1_case_proto_init() {
 	file_amends_v1_envelope_proto_init()
 	file_amends_v1_evidence_proto_init()
 	file_amends_v1_intake_proto_init()
+	file_amends_v1_reconcile_proto_init()
 	file_amends_v1_reply_proto_init()
 	file_amends_v1_task_proto_init()
 	type x struct{}

@@ -40,6 +40,8 @@ const (
 	CustodyStep_CUSTODY_STEP_INVESTIGATE CustodyStep = 6
 	// Closes the case with the reply in text.
 	CustodyStep_CUSTODY_STEP_CLOSE CustodyStep = 7
+	// Says what became of refunds whose outcome is not known.
+	CustodyStep_CUSTODY_STEP_SETTLE CustodyStep = 8
 )
 
 // Enum value maps for CustodyStep.
@@ -53,6 +55,7 @@ var (
 		5: "CUSTODY_STEP_ASK",
 		6: "CUSTODY_STEP_INVESTIGATE",
 		7: "CUSTODY_STEP_CLOSE",
+		8: "CUSTODY_STEP_SETTLE",
 	}
 	CustodyStep_value = map[string]int32{
 		"CUSTODY_STEP_UNSPECIFIED": 0,
@@ -63,6 +66,7 @@ var (
 		"CUSTODY_STEP_ASK":         5,
 		"CUSTODY_STEP_INVESTIGATE": 6,
 		"CUSTODY_STEP_CLOSE":       7,
+		"CUSTODY_STEP_SETTLE":      8,
 	}
 )
 
@@ -428,7 +432,9 @@ type CustodyDecision struct {
 	// For ASK and CLOSE; the verifier checks it like every reply.
 	Text string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
 	// Ed25519 over the canonical text form of the fields above.
-	Signature     []byte `protobuf:"bytes,11,opt,name=signature,proto3" json:"signature,omitempty"`
+	Signature []byte `protobuf:"bytes,11,opt,name=signature,proto3" json:"signature,omitempty"`
+	// For SETTLE: one for every refund of the action that is in doubt.
+	Settlements   []*Settlement `protobuf:"bytes,12,rep,name=settlements,proto3" json:"settlements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -540,6 +546,67 @@ func (x *CustodyDecision) GetSignature() []byte {
 	return nil
 }
 
+func (x *CustodyDecision) GetSettlements() []*Settlement {
+	if x != nil {
+		return x.Settlements
+	}
+	return nil
+}
+
+// Settlement is a person's answer to what became of one refund.
+type Settlement struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	IdempotencyKey string                 `protobuf:"bytes,1,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// The provider's refund that it is; empty when there is none.
+	RefundId      string `protobuf:"bytes,2,opt,name=refund_id,json=refundId,proto3" json:"refund_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Settlement) Reset() {
+	*x = Settlement{}
+	mi := &file_amends_v1_custody_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Settlement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Settlement) ProtoMessage() {}
+
+func (x *Settlement) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_custody_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Settlement.ProtoReflect.Descriptor instead.
+func (*Settlement) Descriptor() ([]byte, []int) {
+	return file_amends_v1_custody_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Settlement) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *Settlement) GetRefundId() string {
+	if x != nil {
+		return x.RefundId
+	}
+	return ""
+}
+
 var File_amends_v1_custody_proto protoreflect.FileDescriptor
 
 const file_amends_v1_custody_proto_rawDesc = "" +
@@ -573,7 +640,7 @@ const file_amends_v1_custody_proto_rawDesc = "" +
 	" \x03(\tB\b\xbaH\x05\x92\x01\x02\x10@R\x0eexcludedFields\x12%\n" +
 	"\tcustodian\x18\v \x01(\tB\a\xbaH\x04r\x02\x18@R\tcustodian\x124\n" +
 	"\aexpires\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x121\n" +
-	"\vcorrections\x18\r \x03(\tB\x0f\xbaH\f\x92\x01\t\x10\x10\"\x05r\x03\x18\x80\x02R\vcorrections\"\xf4\x03\n" +
+	"\vcorrections\x18\r \x03(\tB\x0f\xbaH\f\x92\x01\t\x10\x10\"\x05r\x03\x18\x80\x02R\vcorrections\"\xb7\x04\n" +
 	"\x0fCustodyDecision\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
 	"\acase_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06caseId\x126\n" +
@@ -587,7 +654,13 @@ const file_amends_v1_custody_proto_rawDesc = "" +
 	"\arefunds\x18\t \x03(\v2\x17.amends.v1.ActionRefundB\b\xbaH\x05\x92\x01\x02\x10\x10R\arefunds\x12\x1c\n" +
 	"\x04text\x18\n" +
 	" \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04text\x12%\n" +
-	"\tsignature\x18\v \x01(\fB\a\xbaH\x04z\x02h@R\tsignature*\xdc\x01\n" +
+	"\tsignature\x18\v \x01(\fB\a\xbaH\x04z\x02h@R\tsignature\x12A\n" +
+	"\vsettlements\x18\f \x03(\v2\x15.amends.v1.SettlementB\b\xbaH\x05\x92\x01\x02\x10\x10R\vsettlements\"g\n" +
+	"\n" +
+	"Settlement\x123\n" +
+	"\x0fidempotency_key\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xa0\x01R\x0eidempotencyKey\x12$\n" +
+	"\trefund_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\brefundId*\xf5\x01\n" +
 	"\vCustodyStep\x12\x1c\n" +
 	"\x18CUSTODY_STEP_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11CUSTODY_STEP_TAKE\x10\x01\x12\x18\n" +
@@ -596,7 +669,8 @@ const file_amends_v1_custody_proto_rawDesc = "" +
 	"\x14CUSTODY_STEP_DECLINE\x10\x04\x12\x14\n" +
 	"\x10CUSTODY_STEP_ASK\x10\x05\x12\x1c\n" +
 	"\x18CUSTODY_STEP_INVESTIGATE\x10\x06\x12\x16\n" +
-	"\x12CUSTODY_STEP_CLOSE\x10\aB7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
+	"\x12CUSTODY_STEP_CLOSE\x10\a\x12\x17\n" +
+	"\x13CUSTODY_STEP_SETTLE\x10\bB7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
 
 var (
 	file_amends_v1_custody_proto_rawDescOnce sync.Once
@@ -611,36 +685,38 @@ func file_amends_v1_custody_proto_rawDescGZIP() []byte {
 }
 
 var file_amends_v1_custody_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_amends_v1_custody_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_amends_v1_custody_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_amends_v1_custody_proto_goTypes = []any{
 	(CustodyStep)(0),              // 0: amends.v1.CustodyStep
 	(*Custody)(nil),               // 1: amends.v1.Custody
 	(*CustodyEvent)(nil),          // 2: amends.v1.CustodyEvent
 	(*CustodyPacket)(nil),         // 3: amends.v1.CustodyPacket
 	(*CustodyDecision)(nil),       // 4: amends.v1.CustodyDecision
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(*Claim)(nil),                 // 6: amends.v1.Claim
-	(*ToolCall)(nil),              // 7: amends.v1.ToolCall
-	(*UntrustedText)(nil),         // 8: amends.v1.UntrustedText
-	(*ActionRefund)(nil),          // 9: amends.v1.ActionRefund
+	(*Settlement)(nil),            // 5: amends.v1.Settlement
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*Claim)(nil),                 // 7: amends.v1.Claim
+	(*ToolCall)(nil),              // 8: amends.v1.ToolCall
+	(*UntrustedText)(nil),         // 9: amends.v1.UntrustedText
+	(*ActionRefund)(nil),          // 10: amends.v1.ActionRefund
 }
 var file_amends_v1_custody_proto_depIdxs = []int32{
-	5,  // 0: amends.v1.Custody.since:type_name -> google.protobuf.Timestamp
+	6,  // 0: amends.v1.Custody.since:type_name -> google.protobuf.Timestamp
 	2,  // 1: amends.v1.Custody.events:type_name -> amends.v1.CustodyEvent
-	5,  // 2: amends.v1.Custody.until:type_name -> google.protobuf.Timestamp
-	5,  // 3: amends.v1.CustodyEvent.at:type_name -> google.protobuf.Timestamp
-	6,  // 4: amends.v1.CustodyPacket.verified_facts:type_name -> amends.v1.Claim
-	7,  // 5: amends.v1.CustodyPacket.sources:type_name -> amends.v1.ToolCall
-	8,  // 6: amends.v1.CustodyPacket.customer_statements:type_name -> amends.v1.UntrustedText
-	5,  // 7: amends.v1.CustodyPacket.expires:type_name -> google.protobuf.Timestamp
+	6,  // 2: amends.v1.Custody.until:type_name -> google.protobuf.Timestamp
+	6,  // 3: amends.v1.CustodyEvent.at:type_name -> google.protobuf.Timestamp
+	7,  // 4: amends.v1.CustodyPacket.verified_facts:type_name -> amends.v1.Claim
+	8,  // 5: amends.v1.CustodyPacket.sources:type_name -> amends.v1.ToolCall
+	9,  // 6: amends.v1.CustodyPacket.customer_statements:type_name -> amends.v1.UntrustedText
+	6,  // 7: amends.v1.CustodyPacket.expires:type_name -> google.protobuf.Timestamp
 	0,  // 8: amends.v1.CustodyDecision.step:type_name -> amends.v1.CustodyStep
-	5,  // 9: amends.v1.CustodyDecision.signed_at:type_name -> google.protobuf.Timestamp
-	9,  // 10: amends.v1.CustodyDecision.refunds:type_name -> amends.v1.ActionRefund
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	6,  // 9: amends.v1.CustodyDecision.signed_at:type_name -> google.protobuf.Timestamp
+	10, // 10: amends.v1.CustodyDecision.refunds:type_name -> amends.v1.ActionRefund
+	5,  // 11: amends.v1.CustodyDecision.settlements:type_name -> amends.v1.Settlement
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_custody_proto_init() }
@@ -658,7 +734,7 @@ func file_amends_v1_custody_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amends_v1_custody_proto_rawDesc), len(file_amends_v1_custody_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1185,6 +1185,53 @@ func (x *StopSwitch) GetAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// StopLifted tells a case whose effect was held that the switch was released.
+// The orchestrator takes it from the switch itself. Wire type stop.lifted/1.0.
+type StopLifted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch as it is now.
+	Released      *StopSwitch `protobuf:"bytes,1,opt,name=released,proto3" json:"released,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopLifted) Reset() {
+	*x = StopLifted{}
+	mi := &file_amends_v1_desk_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopLifted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopLifted) ProtoMessage() {}
+
+func (x *StopLifted) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_desk_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopLifted.ProtoReflect.Descriptor instead.
+func (*StopLifted) Descriptor() ([]byte, []int) {
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *StopLifted) GetReleased() *StopSwitch {
+	if x != nil {
+		return x.Released
+	}
+	return nil
+}
+
 // AuditEvent records what the other streams do not: sign-ins, refusals,
 // operator actions.
 type AuditEvent struct {
@@ -1202,7 +1249,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_amends_v1_desk_proto_msgTypes[12]
+	mi := &file_amends_v1_desk_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1261,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_desk_proto_msgTypes[12]
+	mi := &file_amends_v1_desk_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1274,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_amends_v1_desk_proto_rawDescGZIP(), []int{12}
+	return file_amends_v1_desk_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AuditEvent) GetService() string {
@@ -1400,7 +1447,10 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"\x02by\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02by\x12\"\n" +
 	"\x06reason\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x02R\x06reason\x122\n" +
-	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\"\x96\x02\n" +
+	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\"G\n" +
+	"\n" +
+	"StopLifted\x129\n" +
+	"\breleased\x18\x01 \x01(\v2\x15.amends.v1.StopSwitchB\x06\xbaH\x03\xc8\x01\x01R\breleased\"\x96\x02\n" +
 	"\n" +
 	"AuditEvent\x12#\n" +
 	"\aservice\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18 R\aservice\x12\x1f\n" +
@@ -1430,7 +1480,7 @@ func file_amends_v1_desk_proto_rawDescGZIP() []byte {
 }
 
 var file_amends_v1_desk_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_amends_v1_desk_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_amends_v1_desk_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_amends_v1_desk_proto_goTypes = []any{
 	(DeliveryStatus)(0),           // 0: amends.v1.DeliveryStatus
 	(*CaseView)(nil),              // 1: amends.v1.CaseView
@@ -1445,40 +1495,42 @@ var file_amends_v1_desk_proto_goTypes = []any{
 	(*OriginalMessage)(nil),       // 10: amends.v1.OriginalMessage
 	(*Header)(nil),                // 11: amends.v1.Header
 	(*StopSwitch)(nil),            // 12: amends.v1.StopSwitch
-	(*AuditEvent)(nil),            // 13: amends.v1.AuditEvent
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*StopLifted)(nil),            // 13: amends.v1.StopLifted
+	(*AuditEvent)(nil),            // 14: amends.v1.AuditEvent
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_amends_v1_desk_proto_depIdxs = []int32{
-	14, // 0: amends.v1.CaseView.opened_at:type_name -> google.protobuf.Timestamp
-	14, // 1: amends.v1.CaseView.updated_at:type_name -> google.protobuf.Timestamp
+	15, // 0: amends.v1.CaseView.opened_at:type_name -> google.protobuf.Timestamp
+	15, // 1: amends.v1.CaseView.updated_at:type_name -> google.protobuf.Timestamp
 	3,  // 2: amends.v1.CaseView.timeline:type_name -> amends.v1.ViewEntry
 	4,  // 3: amends.v1.CaseView.replies:type_name -> amends.v1.ViewReply
-	14, // 4: amends.v1.CaseView.next_at:type_name -> google.protobuf.Timestamp
+	15, // 4: amends.v1.CaseView.next_at:type_name -> google.protobuf.Timestamp
 	2,  // 5: amends.v1.CaseView.messages:type_name -> amends.v1.ViewMessage
-	14, // 6: amends.v1.ViewEntry.at:type_name -> google.protobuf.Timestamp
-	14, // 7: amends.v1.ViewReply.sent_at:type_name -> google.protobuf.Timestamp
+	15, // 6: amends.v1.ViewEntry.at:type_name -> google.protobuf.Timestamp
+	15, // 7: amends.v1.ViewReply.sent_at:type_name -> google.protobuf.Timestamp
 	6,  // 8: amends.v1.DeliveryLog.deliveries:type_name -> amends.v1.Delivery
 	0,  // 9: amends.v1.Delivery.status:type_name -> amends.v1.DeliveryStatus
-	14, // 10: amends.v1.Delivery.next_at:type_name -> google.protobuf.Timestamp
-	14, // 11: amends.v1.Delivery.created_at:type_name -> google.protobuf.Timestamp
-	14, // 12: amends.v1.Delivery.settled_at:type_name -> google.protobuf.Timestamp
+	15, // 10: amends.v1.Delivery.next_at:type_name -> google.protobuf.Timestamp
+	15, // 11: amends.v1.Delivery.created_at:type_name -> google.protobuf.Timestamp
+	15, // 12: amends.v1.Delivery.settled_at:type_name -> google.protobuf.Timestamp
 	7,  // 13: amends.v1.Delivery.attempts:type_name -> amends.v1.DeliveryAttempt
-	14, // 14: amends.v1.DeliveryAttempt.at:type_name -> google.protobuf.Timestamp
-	14, // 15: amends.v1.EndpointState.failing_since:type_name -> google.protobuf.Timestamp
-	14, // 16: amends.v1.EndpointState.disabled_at:type_name -> google.protobuf.Timestamp
-	14, // 17: amends.v1.EndpointState.probed_at:type_name -> google.protobuf.Timestamp
-	14, // 18: amends.v1.DeadLetter.first_at:type_name -> google.protobuf.Timestamp
-	14, // 19: amends.v1.DeadLetter.last_at:type_name -> google.protobuf.Timestamp
+	15, // 14: amends.v1.DeliveryAttempt.at:type_name -> google.protobuf.Timestamp
+	15, // 15: amends.v1.EndpointState.failing_since:type_name -> google.protobuf.Timestamp
+	15, // 16: amends.v1.EndpointState.disabled_at:type_name -> google.protobuf.Timestamp
+	15, // 17: amends.v1.EndpointState.probed_at:type_name -> google.protobuf.Timestamp
+	15, // 18: amends.v1.DeadLetter.first_at:type_name -> google.protobuf.Timestamp
+	15, // 19: amends.v1.DeadLetter.last_at:type_name -> google.protobuf.Timestamp
 	10, // 20: amends.v1.DeadLetter.original:type_name -> amends.v1.OriginalMessage
 	11, // 21: amends.v1.OriginalMessage.headers:type_name -> amends.v1.Header
-	14, // 22: amends.v1.OriginalMessage.stored_at:type_name -> google.protobuf.Timestamp
-	14, // 23: amends.v1.StopSwitch.at:type_name -> google.protobuf.Timestamp
-	14, // 24: amends.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	15, // 22: amends.v1.OriginalMessage.stored_at:type_name -> google.protobuf.Timestamp
+	15, // 23: amends.v1.StopSwitch.at:type_name -> google.protobuf.Timestamp
+	12, // 24: amends.v1.StopLifted.released:type_name -> amends.v1.StopSwitch
+	15, // 25: amends.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_desk_proto_init() }
@@ -1492,7 +1544,7 @@ func file_amends_v1_desk_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amends_v1_desk_proto_rawDesc), len(file_amends_v1_desk_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

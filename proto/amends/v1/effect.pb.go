@@ -108,8 +108,10 @@ type EffectEntry struct {
 	// Keys withdrawn before they were begun; no intent may be written for one.
 	Tombstones []*Tombstone `protobuf:"bytes,5,rep,name=tombstones,proto3" json:"tombstones,omitempty"`
 	// Per payment, then for the order: intents not refused or failed.
-	Sums          []*PaymentSum `protobuf:"bytes,6,rep,name=sums,proto3" json:"sums,omitempty"`
-	OrderSum      *Money        `protobuf:"bytes,7,opt,name=order_sum,json=orderSum,proto3" json:"order_sum,omitempty"`
+	Sums     []*PaymentSum `protobuf:"bytes,6,rep,name=sums,proto3" json:"sums,omitempty"`
+	OrderSum *Money        `protobuf:"bytes,7,opt,name=order_sum,json=orderSum,proto3" json:"order_sum,omitempty"`
+	// What the provider said of the order's refunds since; the newest are kept.
+	Sightings     []*Sighting `protobuf:"bytes,8,rep,name=sightings,proto3" json:"sightings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -189,6 +191,13 @@ func (x *EffectEntry) GetSums() []*PaymentSum {
 func (x *EffectEntry) GetOrderSum() *Money {
 	if x != nil {
 		return x.OrderSum
+	}
+	return nil
+}
+
+func (x *EffectEntry) GetSightings() []*Sighting {
+	if x != nil {
+		return x.Sightings
 	}
 	return nil
 }
@@ -392,8 +401,10 @@ type EffectOutcome struct {
 	ProviderStatus RefundStatus           `protobuf:"varint,3,opt,name=provider_status,json=providerStatus,proto3,enum=amends.v1.RefundStatus" json:"provider_status,omitempty"`
 	Reason         string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	At             *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at,proto3" json:"at,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The custodian whose signed answer this is; empty when the provider gave it.
+	SettledBy     string `protobuf:"bytes,6,opt,name=settled_by,json=settledBy,proto3" json:"settled_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EffectOutcome) Reset() {
@@ -459,6 +470,13 @@ func (x *EffectOutcome) GetAt() *timestamppb.Timestamp {
 		return x.At
 	}
 	return nil
+}
+
+func (x *EffectOutcome) GetSettledBy() string {
+	if x != nil {
+		return x.SettledBy
+	}
+	return ""
 }
 
 type Tombstone struct {
@@ -807,6 +825,116 @@ func (x *CancelOrder) GetCancelRevision() uint64 {
 	return 0
 }
 
+// ConfirmOrder asks what became at the provider of the refunds of an action
+// that was acknowledged. It moves no money.
+type ConfirmOrder struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Action *ActionRecord          `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	// What made the desk ask; hints, to be read back.
+	Events        []*ProviderEvent `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmOrder) Reset() {
+	*x = ConfirmOrder{}
+	mi := &file_amends_v1_effect_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmOrder) ProtoMessage() {}
+
+func (x *ConfirmOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_effect_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmOrder.ProtoReflect.Descriptor instead.
+func (*ConfirmOrder) Descriptor() ([]byte, []int) {
+	return file_amends_v1_effect_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ConfirmOrder) GetAction() *ActionRecord {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *ConfirmOrder) GetEvents() []*ProviderEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+// SettleOrder hands over a custodian's signed answer to what became of refunds
+// in doubt. The executor checks the signature and, where a refund is named,
+// reads it. It moves no money.
+type SettleOrder struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Action        *ActionRecord          `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	Decision      *CustodyDecision       `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettleOrder) Reset() {
+	*x = SettleOrder{}
+	mi := &file_amends_v1_effect_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettleOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettleOrder) ProtoMessage() {}
+
+func (x *SettleOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_effect_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettleOrder.ProtoReflect.Descriptor instead.
+func (*SettleOrder) Descriptor() ([]byte, []int) {
+	return file_amends_v1_effect_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SettleOrder) GetAction() *ActionRecord {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *SettleOrder) GetDecision() *CustodyDecision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
 // CapWindow is the tenant's ledger of refunds made without an approval, on
 // effect.{tenant}.cap.
 type CapWindow struct {
@@ -820,7 +948,7 @@ type CapWindow struct {
 
 func (x *CapWindow) Reset() {
 	*x = CapWindow{}
-	mi := &file_amends_v1_effect_proto_msgTypes[9]
+	mi := &file_amends_v1_effect_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +960,7 @@ func (x *CapWindow) String() string {
 func (*CapWindow) ProtoMessage() {}
 
 func (x *CapWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_effect_proto_msgTypes[9]
+	mi := &file_amends_v1_effect_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +973,7 @@ func (x *CapWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapWindow.ProtoReflect.Descriptor instead.
 func (*CapWindow) Descriptor() ([]byte, []int) {
-	return file_amends_v1_effect_proto_rawDescGZIP(), []int{9}
+	return file_amends_v1_effect_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CapWindow) GetTenant() string {
@@ -880,7 +1008,7 @@ type CapReservation struct {
 
 func (x *CapReservation) Reset() {
 	*x = CapReservation{}
-	mi := &file_amends_v1_effect_proto_msgTypes[10]
+	mi := &file_amends_v1_effect_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +1020,7 @@ func (x *CapReservation) String() string {
 func (*CapReservation) ProtoMessage() {}
 
 func (x *CapReservation) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_effect_proto_msgTypes[10]
+	mi := &file_amends_v1_effect_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +1033,7 @@ func (x *CapReservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapReservation.ProtoReflect.Descriptor instead.
 func (*CapReservation) Descriptor() ([]byte, []int) {
-	return file_amends_v1_effect_proto_rawDescGZIP(), []int{10}
+	return file_amends_v1_effect_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CapReservation) GetIdempotencyKey() string {
@@ -933,7 +1061,7 @@ var File_amends_v1_effect_proto protoreflect.FileDescriptor
 
 const file_amends_v1_effect_proto_rawDesc = "" +
 	"\n" +
-	"\x16amends/v1/effect.proto\x12\tamends.v1\x1a\x16amends/v1/action.proto\x1a\x16amends/v1/common.proto\x1a\x18amends/v1/evidence.proto\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd5\x02\n" +
+	"\x16amends/v1/effect.proto\x12\tamends.v1\x1a\x16amends/v1/action.proto\x1a\x16amends/v1/common.proto\x1a\x17amends/v1/custody.proto\x1a\x18amends/v1/evidence.proto\x1a\x16amends/v1/intake.proto\x1a\x19amends/v1/reconcile.proto\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x92\x03\n" +
 	"\vEffectEntry\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12$\n" +
 	"\border_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\aorderId\x12\x1a\n" +
@@ -943,7 +1071,8 @@ const file_amends_v1_effect_proto_rawDesc = "" +
 	"tombstones\x18\x05 \x03(\v2\x14.amends.v1.TombstoneB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\n" +
 	"tombstones\x123\n" +
 	"\x04sums\x18\x06 \x03(\v2\x15.amends.v1.PaymentSumB\b\xbaH\x05\x92\x01\x02\x10@R\x04sums\x12-\n" +
-	"\torder_sum\x18\a \x01(\v2\x10.amends.v1.MoneyR\borderSum\"l\n" +
+	"\torder_sum\x18\a \x01(\v2\x10.amends.v1.MoneyR\borderSum\x12;\n" +
+	"\tsightings\x18\b \x03(\v2\x13.amends.v1.SightingB\b\xbaH\x05\x92\x01\x02\x10@R\tsightings\"l\n" +
 	"\n" +
 	"PaymentSum\x12(\n" +
 	"\n" +
@@ -967,14 +1096,16 @@ const file_amends_v1_effect_proto_rawDesc = "" +
 	" \x01(\v2\x18.amends.v1.EffectOutcomeR\aoutcome\x12\x1e\n" +
 	"\x05calls\x18\v \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\x05calls\x12'\n" +
 	"\n" +
-	"void_calls\x18\f \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\tvoidCalls\"\x91\x02\n" +
+	"void_calls\x18\f \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\tvoidCalls\"\xb9\x02\n" +
 	"\rEffectOutcome\x128\n" +
 	"\x05class\x18\x01 \x01(\x0e2\x16.amends.v1.EffectClassB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x05class\x12$\n" +
 	"\trefund_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\brefundId\x12J\n" +
 	"\x0fprovider_status\x18\x03 \x01(\x0e2\x17.amends.v1.RefundStatusB\b\xbaH\x05\x82\x01\x02\x10\x01R\x0eproviderStatus\x12 \n" +
 	"\x06reason\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\x06reason\x122\n" +
-	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\"\xca\x01\n" +
+	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\x12&\n" +
+	"\n" +
+	"settled_by\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\tsettledBy\"\xca\x01\n" +
 	"\tTombstone\x123\n" +
 	"\x0fidempotency_key\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xa0\x01R\x0eidempotencyKey\x12\"\n" +
@@ -1003,7 +1134,13 @@ const file_amends_v1_effect_proto_rawDesc = "" +
 	"\x0fcancel_revision\x18\x03 \x01(\x04R\x0ecancelRevision\"x\n" +
 	"\vCancelOrder\x127\n" +
 	"\x06action\x18\x01 \x01(\v2\x17.amends.v1.ActionRecordB\x06\xbaH\x03\xc8\x01\x01R\x06action\x120\n" +
-	"\x0fcancel_revision\x18\x02 \x01(\x04B\a\xbaH\x042\x02(\x01R\x0ecancelRevision\"\x94\x01\n" +
+	"\x0fcancel_revision\x18\x02 \x01(\x04B\a\xbaH\x042\x02(\x01R\x0ecancelRevision\"\x83\x01\n" +
+	"\fConfirmOrder\x127\n" +
+	"\x06action\x18\x01 \x01(\v2\x17.amends.v1.ActionRecordB\x06\xbaH\x03\xc8\x01\x01R\x06action\x12:\n" +
+	"\x06events\x18\x02 \x03(\v2\x18.amends.v1.ProviderEventB\b\xbaH\x05\x92\x01\x02\x10\x10R\x06events\"\x86\x01\n" +
+	"\vSettleOrder\x127\n" +
+	"\x06action\x18\x01 \x01(\v2\x17.amends.v1.ActionRecordB\x06\xbaH\x03\xc8\x01\x01R\x06action\x12>\n" +
+	"\bdecision\x18\x02 \x01(\v2\x1a.amends.v1.CustodyDecisionB\x06\xbaH\x03\xc8\x01\x01R\bdecision\"\x94\x01\n" +
 	"\tCapWindow\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12H\n" +
@@ -1037,7 +1174,7 @@ func file_amends_v1_effect_proto_rawDescGZIP() []byte {
 }
 
 var file_amends_v1_effect_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_amends_v1_effect_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_amends_v1_effect_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_amends_v1_effect_proto_goTypes = []any{
 	(EffectClass)(0),              // 0: amends.v1.EffectClass
 	(*EffectEntry)(nil),           // 1: amends.v1.EffectEntry
@@ -1049,46 +1186,56 @@ var file_amends_v1_effect_proto_goTypes = []any{
 	(*RefundResult)(nil),          // 7: amends.v1.RefundResult
 	(*ExecuteOrder)(nil),          // 8: amends.v1.ExecuteOrder
 	(*CancelOrder)(nil),           // 9: amends.v1.CancelOrder
-	(*CapWindow)(nil),             // 10: amends.v1.CapWindow
-	(*CapReservation)(nil),        // 11: amends.v1.CapReservation
-	(*Money)(nil),                 // 12: amends.v1.Money
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(RefundStatus)(0),             // 14: amends.v1.RefundStatus
-	(*Refund)(nil),                // 15: amends.v1.Refund
-	(*ActionRecord)(nil),          // 16: amends.v1.ActionRecord
-	(*SignedDecision)(nil),        // 17: amends.v1.SignedDecision
+	(*ConfirmOrder)(nil),          // 10: amends.v1.ConfirmOrder
+	(*SettleOrder)(nil),           // 11: amends.v1.SettleOrder
+	(*CapWindow)(nil),             // 12: amends.v1.CapWindow
+	(*CapReservation)(nil),        // 13: amends.v1.CapReservation
+	(*Money)(nil),                 // 14: amends.v1.Money
+	(*Sighting)(nil),              // 15: amends.v1.Sighting
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(RefundStatus)(0),             // 17: amends.v1.RefundStatus
+	(*Refund)(nil),                // 18: amends.v1.Refund
+	(*ActionRecord)(nil),          // 19: amends.v1.ActionRecord
+	(*SignedDecision)(nil),        // 20: amends.v1.SignedDecision
+	(*ProviderEvent)(nil),         // 21: amends.v1.ProviderEvent
+	(*CustodyDecision)(nil),       // 22: amends.v1.CustodyDecision
 }
 var file_amends_v1_effect_proto_depIdxs = []int32{
 	3,  // 0: amends.v1.EffectEntry.intents:type_name -> amends.v1.EffectIntent
 	5,  // 1: amends.v1.EffectEntry.tombstones:type_name -> amends.v1.Tombstone
 	2,  // 2: amends.v1.EffectEntry.sums:type_name -> amends.v1.PaymentSum
-	12, // 3: amends.v1.EffectEntry.order_sum:type_name -> amends.v1.Money
-	12, // 4: amends.v1.PaymentSum.refunded:type_name -> amends.v1.Money
-	12, // 5: amends.v1.EffectIntent.amount:type_name -> amends.v1.Money
-	13, // 6: amends.v1.EffectIntent.begun_at:type_name -> google.protobuf.Timestamp
-	13, // 7: amends.v1.EffectIntent.call_before:type_name -> google.protobuf.Timestamp
-	4,  // 8: amends.v1.EffectIntent.outcome:type_name -> amends.v1.EffectOutcome
-	0,  // 9: amends.v1.EffectOutcome.class:type_name -> amends.v1.EffectClass
-	14, // 10: amends.v1.EffectOutcome.provider_status:type_name -> amends.v1.RefundStatus
-	13, // 11: amends.v1.EffectOutcome.at:type_name -> google.protobuf.Timestamp
-	13, // 12: amends.v1.Tombstone.at:type_name -> google.protobuf.Timestamp
-	0,  // 13: amends.v1.EffectResult.class:type_name -> amends.v1.EffectClass
-	7,  // 14: amends.v1.EffectResult.refunds:type_name -> amends.v1.RefundResult
-	13, // 15: amends.v1.EffectResult.begun_at:type_name -> google.protobuf.Timestamp
-	12, // 16: amends.v1.RefundResult.amount:type_name -> amends.v1.Money
-	4,  // 17: amends.v1.RefundResult.outcome:type_name -> amends.v1.EffectOutcome
-	15, // 18: amends.v1.RefundResult.read_back:type_name -> amends.v1.Refund
-	16, // 19: amends.v1.ExecuteOrder.action:type_name -> amends.v1.ActionRecord
-	17, // 20: amends.v1.ExecuteOrder.approvals:type_name -> amends.v1.SignedDecision
-	16, // 21: amends.v1.CancelOrder.action:type_name -> amends.v1.ActionRecord
-	11, // 22: amends.v1.CapWindow.reservations:type_name -> amends.v1.CapReservation
-	12, // 23: amends.v1.CapReservation.amount:type_name -> amends.v1.Money
-	13, // 24: amends.v1.CapReservation.at:type_name -> google.protobuf.Timestamp
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	14, // 3: amends.v1.EffectEntry.order_sum:type_name -> amends.v1.Money
+	15, // 4: amends.v1.EffectEntry.sightings:type_name -> amends.v1.Sighting
+	14, // 5: amends.v1.PaymentSum.refunded:type_name -> amends.v1.Money
+	14, // 6: amends.v1.EffectIntent.amount:type_name -> amends.v1.Money
+	16, // 7: amends.v1.EffectIntent.begun_at:type_name -> google.protobuf.Timestamp
+	16, // 8: amends.v1.EffectIntent.call_before:type_name -> google.protobuf.Timestamp
+	4,  // 9: amends.v1.EffectIntent.outcome:type_name -> amends.v1.EffectOutcome
+	0,  // 10: amends.v1.EffectOutcome.class:type_name -> amends.v1.EffectClass
+	17, // 11: amends.v1.EffectOutcome.provider_status:type_name -> amends.v1.RefundStatus
+	16, // 12: amends.v1.EffectOutcome.at:type_name -> google.protobuf.Timestamp
+	16, // 13: amends.v1.Tombstone.at:type_name -> google.protobuf.Timestamp
+	0,  // 14: amends.v1.EffectResult.class:type_name -> amends.v1.EffectClass
+	7,  // 15: amends.v1.EffectResult.refunds:type_name -> amends.v1.RefundResult
+	16, // 16: amends.v1.EffectResult.begun_at:type_name -> google.protobuf.Timestamp
+	14, // 17: amends.v1.RefundResult.amount:type_name -> amends.v1.Money
+	4,  // 18: amends.v1.RefundResult.outcome:type_name -> amends.v1.EffectOutcome
+	18, // 19: amends.v1.RefundResult.read_back:type_name -> amends.v1.Refund
+	19, // 20: amends.v1.ExecuteOrder.action:type_name -> amends.v1.ActionRecord
+	20, // 21: amends.v1.ExecuteOrder.approvals:type_name -> amends.v1.SignedDecision
+	19, // 22: amends.v1.CancelOrder.action:type_name -> amends.v1.ActionRecord
+	19, // 23: amends.v1.ConfirmOrder.action:type_name -> amends.v1.ActionRecord
+	21, // 24: amends.v1.ConfirmOrder.events:type_name -> amends.v1.ProviderEvent
+	19, // 25: amends.v1.SettleOrder.action:type_name -> amends.v1.ActionRecord
+	22, // 26: amends.v1.SettleOrder.decision:type_name -> amends.v1.CustodyDecision
+	13, // 27: amends.v1.CapWindow.reservations:type_name -> amends.v1.CapReservation
+	14, // 28: amends.v1.CapReservation.amount:type_name -> amends.v1.Money
+	16, // 29: amends.v1.CapReservation.at:type_name -> google.protobuf.Timestamp
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_effect_proto_init() }
@@ -1098,14 +1245,17 @@ func file_amends_v1_effect_proto_init() {
 	}
 	file_amends_v1_action_proto_init()
 	file_amends_v1_common_proto_init()
+	file_amends_v1_custody_proto_init()
 	file_amends_v1_evidence_proto_init()
+	file_amends_v1_intake_proto_init()
+	file_amends_v1_reconcile_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amends_v1_effect_proto_rawDesc), len(file_amends_v1_effect_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -34,6 +34,10 @@ const (
 	Slice_SLICE_VERIFY      Slice = 4
 	Slice_SLICE_EXECUTE     Slice = 5
 	Slice_SLICE_CANCEL      Slice = 6
+	// What became of acknowledged refunds, read again.
+	Slice_SLICE_CONFIRM Slice = 7
+	// A custodian's signed answer to what is in doubt.
+	Slice_SLICE_SETTLE Slice = 8
 )
 
 // Enum value maps for Slice.
@@ -46,6 +50,8 @@ var (
 		4: "SLICE_VERIFY",
 		5: "SLICE_EXECUTE",
 		6: "SLICE_CANCEL",
+		7: "SLICE_CONFIRM",
+		8: "SLICE_SETTLE",
 	}
 	Slice_value = map[string]int32{
 		"SLICE_UNSPECIFIED": 0,
@@ -55,6 +61,8 @@ var (
 		"SLICE_VERIFY":      4,
 		"SLICE_EXECUTE":     5,
 		"SLICE_CANCEL":      6,
+		"SLICE_CONFIRM":     7,
+		"SLICE_SETTLE":      8,
 	}
 )
 
@@ -557,6 +565,8 @@ type TaskAssign struct {
 	//	*TaskAssign_Verify
 	//	*TaskAssign_Execute
 	//	*TaskAssign_Cancel
+	//	*TaskAssign_Confirm
+	//	*TaskAssign_Settle
 	Input         isTaskAssign_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -660,6 +670,24 @@ func (x *TaskAssign) GetCancel() *CancelOrder {
 	return nil
 }
 
+func (x *TaskAssign) GetConfirm() *ConfirmOrder {
+	if x != nil {
+		if x, ok := x.Input.(*TaskAssign_Confirm); ok {
+			return x.Confirm
+		}
+	}
+	return nil
+}
+
+func (x *TaskAssign) GetSettle() *SettleOrder {
+	if x != nil {
+		if x, ok := x.Input.(*TaskAssign_Settle); ok {
+			return x.Settle
+		}
+	}
+	return nil
+}
+
 type isTaskAssign_Input interface {
 	isTaskAssign_Input()
 }
@@ -688,6 +716,14 @@ type TaskAssign_Cancel struct {
 	Cancel *CancelOrder `protobuf:"bytes,7,opt,name=cancel,proto3,oneof"`
 }
 
+type TaskAssign_Confirm struct {
+	Confirm *ConfirmOrder `protobuf:"bytes,8,opt,name=confirm,proto3,oneof"`
+}
+
+type TaskAssign_Settle struct {
+	Settle *SettleOrder `protobuf:"bytes,9,opt,name=settle,proto3,oneof"`
+}
+
 func (*TaskAssign_Payment) isTaskAssign_Input() {}
 
 func (*TaskAssign_Policy) isTaskAssign_Input() {}
@@ -699,6 +735,10 @@ func (*TaskAssign_Verify) isTaskAssign_Input() {}
 func (*TaskAssign_Execute) isTaskAssign_Input() {}
 
 func (*TaskAssign_Cancel) isTaskAssign_Input() {}
+
+func (*TaskAssign_Confirm) isTaskAssign_Input() {}
+
+func (*TaskAssign_Settle) isTaskAssign_Input() {}
 
 type PaymentSlice struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1519,7 +1559,7 @@ const file_amends_v1_task_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12*\n" +
 	"\vcustomer_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\n" +
 	"customerId\x12\"\n" +
-	"\border_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\aorderId\"\x8e\x03\n" +
+	"\border_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\aorderId\"\xf5\x03\n" +
 	"\n" +
 	"TaskAssign\x12;\n" +
 	"\bcontract\x18\x01 \x01(\v2\x17.amends.v1.TaskContractB\x06\xbaH\x03\xc8\x01\x01R\bcontract\x123\n" +
@@ -1528,7 +1568,9 @@ const file_amends_v1_task_proto_rawDesc = "" +
 	"\acompose\x18\x04 \x01(\v2\x17.amends.v1.ComposeSliceH\x00R\acompose\x120\n" +
 	"\x06verify\x18\x05 \x01(\v2\x16.amends.v1.VerifySliceH\x00R\x06verify\x123\n" +
 	"\aexecute\x18\x06 \x01(\v2\x17.amends.v1.ExecuteOrderH\x00R\aexecute\x120\n" +
-	"\x06cancel\x18\a \x01(\v2\x16.amends.v1.CancelOrderH\x00R\x06cancelB\x0e\n" +
+	"\x06cancel\x18\a \x01(\v2\x16.amends.v1.CancelOrderH\x00R\x06cancel\x123\n" +
+	"\aconfirm\x18\b \x01(\v2\x17.amends.v1.ConfirmOrderH\x00R\aconfirm\x120\n" +
+	"\x06settle\x18\t \x01(\v2\x16.amends.v1.SettleOrderH\x00R\x06settleB\x0e\n" +
 	"\x05input\x12\x05\xbaH\x02\b\x01\"4\n" +
 	"\fPaymentSlice\x12$\n" +
 	"\border_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\aorderId\"\xa5\x01\n" +
@@ -1612,7 +1654,7 @@ const file_amends_v1_task_proto_rawDesc = "" +
 	"\x0eevidence_valid\x18\x05 \x01(\bR\revidenceValid\x124\n" +
 	"\x16next_action_authorised\x18\x06 \x01(\bR\x14nextActionAuthorised\x12\x1a\n" +
 	"\beligible\x18\a \x01(\bR\beligible\x12\x1f\n" +
-	"\x06reason\x18\b \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason*\x8d\x01\n" +
+	"\x06reason\x18\b \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason*\xb2\x01\n" +
 	"\x05Slice\x12\x15\n" +
 	"\x11SLICE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSLICE_PAYMENT\x10\x01\x12\x10\n" +
@@ -1620,7 +1662,9 @@ const file_amends_v1_task_proto_rawDesc = "" +
 	"\rSLICE_COMPOSE\x10\x03\x12\x10\n" +
 	"\fSLICE_VERIFY\x10\x04\x12\x11\n" +
 	"\rSLICE_EXECUTE\x10\x05\x12\x10\n" +
-	"\fSLICE_CANCEL\x10\x06*\xa9\x01\n" +
+	"\fSLICE_CANCEL\x10\x06\x12\x11\n" +
+	"\rSLICE_CONFIRM\x10\a\x12\x10\n" +
+	"\fSLICE_SETTLE\x10\b*\xa9\x01\n" +
 	"\n" +
 	"TaskStatus\x12\x1b\n" +
 	"\x17TASK_STATUS_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -1672,13 +1716,15 @@ var file_amends_v1_task_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 	(*ExecuteOrder)(nil),          // 17: amends.v1.ExecuteOrder
 	(*CancelOrder)(nil),           // 18: amends.v1.CancelOrder
-	(ReplyKind)(0),                // 19: amends.v1.ReplyKind
-	(*Claim)(nil),                 // 20: amends.v1.Claim
-	(*Draft)(nil),                 // 21: amends.v1.Draft
-	(*PaymentEvidence)(nil),       // 22: amends.v1.PaymentEvidence
-	(*EffectResult)(nil),          // 23: amends.v1.EffectResult
-	(*Usage)(nil),                 // 24: amends.v1.Usage
-	(*ToolCall)(nil),              // 25: amends.v1.ToolCall
+	(*ConfirmOrder)(nil),          // 19: amends.v1.ConfirmOrder
+	(*SettleOrder)(nil),           // 20: amends.v1.SettleOrder
+	(ReplyKind)(0),                // 21: amends.v1.ReplyKind
+	(*Claim)(nil),                 // 22: amends.v1.Claim
+	(*Draft)(nil),                 // 23: amends.v1.Draft
+	(*PaymentEvidence)(nil),       // 24: amends.v1.PaymentEvidence
+	(*EffectResult)(nil),          // 25: amends.v1.EffectResult
+	(*Usage)(nil),                 // 26: amends.v1.Usage
+	(*ToolCall)(nil),              // 27: amends.v1.ToolCall
 }
 var file_amends_v1_task_proto_depIdxs = []int32{
 	0,  // 0: amends.v1.TaskContract.slice:type_name -> amends.v1.Slice
@@ -1694,32 +1740,34 @@ var file_amends_v1_task_proto_depIdxs = []int32{
 	10, // 10: amends.v1.TaskAssign.verify:type_name -> amends.v1.VerifySlice
 	17, // 11: amends.v1.TaskAssign.execute:type_name -> amends.v1.ExecuteOrder
 	18, // 12: amends.v1.TaskAssign.cancel:type_name -> amends.v1.CancelOrder
-	16, // 13: amends.v1.PolicySlice.received_at:type_name -> google.protobuf.Timestamp
-	19, // 14: amends.v1.ComposeSlice.kind:type_name -> amends.v1.ReplyKind
-	20, // 15: amends.v1.ComposeSlice.facts:type_name -> amends.v1.Claim
-	21, // 16: amends.v1.VerifySlice.draft:type_name -> amends.v1.Draft
-	19, // 17: amends.v1.VerifySlice.kind:type_name -> amends.v1.ReplyKind
-	11, // 18: amends.v1.VerifySlice.records:type_name -> amends.v1.CaseFacts
-	22, // 19: amends.v1.CaseFacts.payment:type_name -> amends.v1.PaymentEvidence
-	23, // 20: amends.v1.CaseFacts.effect:type_name -> amends.v1.EffectResult
-	16, // 21: amends.v1.CaseFacts.recheck_at:type_name -> google.protobuf.Timestamp
-	16, // 22: amends.v1.CaseFacts.reply_by:type_name -> google.protobuf.Timestamp
-	16, // 23: amends.v1.CaseFacts.received_at:type_name -> google.protobuf.Timestamp
-	20, // 24: amends.v1.CaseFacts.facts:type_name -> amends.v1.Claim
-	24, // 25: amends.v1.TaskError.usage:type_name -> amends.v1.Usage
-	25, // 26: amends.v1.TaskError.calls:type_name -> amends.v1.ToolCall
-	0,  // 27: amends.v1.TaskNode.slice:type_name -> amends.v1.Slice
-	1,  // 28: amends.v1.TaskNode.status:type_name -> amends.v1.TaskStatus
-	14, // 29: amends.v1.TaskNode.attempts:type_name -> amends.v1.Attempt
-	2,  // 30: amends.v1.Attempt.status:type_name -> amends.v1.AttemptStatus
-	16, // 31: amends.v1.Attempt.dispatched_at:type_name -> google.protobuf.Timestamp
-	16, // 32: amends.v1.Attempt.deadline:type_name -> google.protobuf.Timestamp
-	15, // 33: amends.v1.Attempt.acceptance:type_name -> amends.v1.Acceptance
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	19, // 13: amends.v1.TaskAssign.confirm:type_name -> amends.v1.ConfirmOrder
+	20, // 14: amends.v1.TaskAssign.settle:type_name -> amends.v1.SettleOrder
+	16, // 15: amends.v1.PolicySlice.received_at:type_name -> google.protobuf.Timestamp
+	21, // 16: amends.v1.ComposeSlice.kind:type_name -> amends.v1.ReplyKind
+	22, // 17: amends.v1.ComposeSlice.facts:type_name -> amends.v1.Claim
+	23, // 18: amends.v1.VerifySlice.draft:type_name -> amends.v1.Draft
+	21, // 19: amends.v1.VerifySlice.kind:type_name -> amends.v1.ReplyKind
+	11, // 20: amends.v1.VerifySlice.records:type_name -> amends.v1.CaseFacts
+	24, // 21: amends.v1.CaseFacts.payment:type_name -> amends.v1.PaymentEvidence
+	25, // 22: amends.v1.CaseFacts.effect:type_name -> amends.v1.EffectResult
+	16, // 23: amends.v1.CaseFacts.recheck_at:type_name -> google.protobuf.Timestamp
+	16, // 24: amends.v1.CaseFacts.reply_by:type_name -> google.protobuf.Timestamp
+	16, // 25: amends.v1.CaseFacts.received_at:type_name -> google.protobuf.Timestamp
+	22, // 26: amends.v1.CaseFacts.facts:type_name -> amends.v1.Claim
+	26, // 27: amends.v1.TaskError.usage:type_name -> amends.v1.Usage
+	27, // 28: amends.v1.TaskError.calls:type_name -> amends.v1.ToolCall
+	0,  // 29: amends.v1.TaskNode.slice:type_name -> amends.v1.Slice
+	1,  // 30: amends.v1.TaskNode.status:type_name -> amends.v1.TaskStatus
+	14, // 31: amends.v1.TaskNode.attempts:type_name -> amends.v1.Attempt
+	2,  // 32: amends.v1.Attempt.status:type_name -> amends.v1.AttemptStatus
+	16, // 33: amends.v1.Attempt.dispatched_at:type_name -> google.protobuf.Timestamp
+	16, // 34: amends.v1.Attempt.deadline:type_name -> google.protobuf.Timestamp
+	15, // 35: amends.v1.Attempt.acceptance:type_name -> amends.v1.Acceptance
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_task_proto_init() }
@@ -1737,6 +1785,8 @@ func file_amends_v1_task_proto_init() {
 		(*TaskAssign_Verify)(nil),
 		(*TaskAssign_Execute)(nil),
 		(*TaskAssign_Cancel)(nil),
+		(*TaskAssign_Confirm)(nil),
+		(*TaskAssign_Settle)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
