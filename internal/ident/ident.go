@@ -97,3 +97,20 @@ func Case(tenant, channel, endpoint, key string, owner ...string) string {
 // Suffix is the part of a case id that names its tasks, calls and approvals:
 // req-8472 gives 8472.
 func Suffix(caseID string) string { return strings.TrimPrefix(caseID, "req-") }
+
+// Desk stands for the customer and the channel of a case that the desk opened
+// itself, for people. Nobody outside may use it as an id.
+const Desk = "_desk"
+
+// Finding names a disagreement between records of money: a function of what
+// disagrees and of nothing else, so that whoever finds it again names it alike.
+func Finding(tenant, code, order string, records ...string) string {
+	h := sha256.New()
+	for _, p := range append([]string{tenant, code, order}, records...) {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // a hash never fails to write
+	}
+	return "find-" + hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// FindingCase names the case people get a finding as when it is about no other.
+func FindingCase(findingID string) string { return "fnd-" + strings.TrimPrefix(findingID, "find-") }

@@ -60,3 +60,14 @@ func TestCaseDependsOnEveryPart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestFindingsAreNamedAlike(t *testing.T) {
+	t.Parallel()
+	one := ident.Finding("acme-in", "refund_without_intent", "8472", "rf_9")
+	if one != ident.Finding("acme-in", "refund_without_intent", "8472", "rf_9") || one == ident.Finding("acme-in", "refund_without_intent", "847", "2rf_9") {
+		t.Error("the same disagreement has two names, or two have one")
+	}
+	if err := ident.Tokens("finding", one, "case", ident.FindingCase(one), "desk", ident.Desk); err != nil {
+		t.Error(err)
+	}
+}
