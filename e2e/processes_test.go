@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -46,11 +47,7 @@ func TestServicesAsProcesses(t *testing.T) {
 	w.GatewayURL, w.ConsoleURL = "http://"+gatewayAt, "http://"+consoleAt
 	w.orders(1, true)
 
-	admin := map[roles.Service]string{}
-	files, err := w.WriteConfigs(t.TempDir(), func(s roles.Service) string {
-		admin[s] = freeAddr(t)
-		return admin[s]
-	})
+	files, err := w.WriteConfigs(t.TempDir(), func(roles.Service) string { return "127.0.0.1:0" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +55,16 @@ func TestServicesAsProcesses(t *testing.T) {
 	for s, file := range files {
 		running[s] = startProcess(t, filepath.Join(bin, string(s)), "--config", file)
 	}
-	for s, addr := range admin {
+	defer func() {
+		if !t.Failed() {
+			return
+		}
+		for s, p := range running {
+			t.Logf("%s:\n%s", s, p.log())
+		}
+	}()
+	for s, p := range running {
+		addr := w.admin(p)
 		w.answers(running[s], "http://"+addr+"/readyz", http.StatusOK)
 		w.answers(running[s], "http://"+addr+"/healthz", http.StatusOK)
 		if body := w.answers(running[s], "http://"+addr+"/metrics", http.StatusOK); !strings.Contains(body, "target_info") {
@@ -147,6 +153,30 @@ func (p *process) stop() error {
 	}
 	<-p.ended
 	return p.err
+}
+
+// admin gives where a process serves its probes, as it says itself: a port that
+// was free a moment ago may be somebody else's by now.
+func (w *world) admin(p *process) string {
+	w.t.Helper()
+	for w.ctx.Err() == nil {
+		for line := range strings.Lines(p.log()) {
+			var started struct {
+				Msg, Admin string
+			}
+			if json.Unmarshal([]byte(line), &started) == nil && started.Msg == "started" {
+				return started.Admin
+			}
+		}
+		select {
+		case <-w.ctx.Done():
+		case <-p.ended:
+			w.t.Fatalf("the process ended: %v\n%s", p.err, p.log())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	w.t.Fatalf("the process does not say where its probes are:\n%s", p.log())
+	return ""
 }
 
 // answers polls an address until it answers with a status, and gives the body.
