@@ -188,6 +188,7 @@ func reads(t *testing.T, c *payments.Client) map[string]error {
 	_, out["get settlement"] = c.GetSettlement(t.Context(), "acme-in", "8472")
 	_, out["read order"] = c.ReadOrder(t.Context(), "acme-in", "8472")
 	_, out["get refund"] = c.GetRefund(t.Context(), "acme-in", "rf_1")
+	_, out["list refunds of the tenant"] = c.ListTenantRefunds(t.Context(), "acme-in", time.Time{}, "")
 	return out
 }
 
@@ -196,8 +197,14 @@ func TestErrorsOfTheSandbox(t *testing.T) {
 	s := sandboxtest.Start(t)
 	for name, err := range reads(t, client(t, s.URL, sandboxtest.ReadKey)) {
 		want := payments.ErrNotFound
-		if name == "verify owner" {
+		switch name {
+		case "verify owner":
 			want = payments.ErrUnauthorized // another scope
+		case "list refunds of the tenant":
+			if err != nil {
+				t.Errorf("%s: %v", name, err) // a tenant without refunds has none
+			}
+			continue
 		}
 		if !errors.Is(err, want) || !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("%s: %v, want %v", name, err, want)
@@ -240,9 +247,10 @@ func TestUnusableAnswers(t *testing.T) {
 			text(`{"order":{"order_id":"1"},"order_id":"1","captures":[],"refunds":[],"disputes":[],"payments":[],"refund":{"refund_id":"rf_9"}}`),
 			payments.ErrUnavailable,
 		},
-		"lists missing": {text(`{"order":{"order_id":"8472"},"order_id":"8472","refund":{}}`), payments.ErrUnavailable},
-		"wrong type":    {text(`{"owner":"yes","order_id":"8472","order":7,"refunds":"none","payments":1,"refund":[]}`), payments.ErrUnavailable},
-		"too large":     {text(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`), payments.ErrUnavailable},
+		"lists missing":      {text(`{"order":{"order_id":"8472"},"order_id":"8472","refund":{},"refunds":null}`), payments.ErrUnavailable},
+		"wrong type":         {text(`{"owner":"yes","order_id":"8472","order":7,"refunds":"none","payments":1,"refund":[]}`), payments.ErrUnavailable},
+		"too large":          {text(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`), payments.ErrUnavailable},
+		"a list without end": {text(`{"refunds":[],"next":"7"}`), payments.ErrUnavailable},
 		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = fmt.Fprint(w, `{"order"`)

@@ -24,6 +24,7 @@ func TestEveryKeyOnEveryRoute(t *testing.T) {
 		"GET /v1/orders/{order}/captures":   {sandbox.ScopeRead},
 		"GET /v1/orders/{order}/refunds":    {sandbox.ScopeRead, sandbox.ScopeRefundWrite},
 		"GET /v1/orders/{order}/settlement": {sandbox.ScopeRead},
+		"GET /v1/refunds":                   {sandbox.ScopeRead, sandbox.ScopeRefundWrite},
 		"GET /v1/refunds/{refund}":          {sandbox.ScopeRead, sandbox.ScopeRefundWrite},
 		"POST /v1/refunds":                  {sandbox.ScopeRefundWrite},
 		"GET /v1/admin/ledger":              {sandbox.ScopeAdmin},
@@ -139,7 +140,7 @@ func TestRequestsBesideTheAPI(t *testing.T) {
 		if got.status != c.status || got.code(t) != c.code {
 			t.Errorf("%s: %d %s, want %d %s", name, got.status, got.body, c.status, c.code)
 		}
-		if c.status == 405 && got.header.Get("Allow") != "POST" {
+		if c.status == 405 && got.header.Get("Allow") != "GET, POST" {
 			t.Errorf("%s: Allow is %q", name, got.header.Get("Allow"))
 		}
 	}

@@ -37,6 +37,8 @@ type book struct {
 	accounts map[id]*account
 	payments map[id]string // the order id of a payment
 	refunds  map[string]id // the order of a refund
+	// byTenant has the refund ids of a tenant in the order of the journal.
+	byTenant map[string][]string
 	keys     keyring
 	// next is the number the next refund id is tried with.
 	next int64
@@ -70,7 +72,7 @@ type changed struct {
 
 func openBook(c Config) (*book, error) {
 	b := &book{
-		accounts: map[id]*account{}, payments: map[id]string{}, refunds: map[string]id{},
+		accounts: map[id]*account{}, payments: map[id]string{}, refunds: map[string]id{}, byTenant: map[string][]string{},
 		keys: keyring{window: c.KeyWindow, uses: map[keyID]keyUse{}}, next: c.FirstRefund,
 	}
 	j, torn, err := openJournal(c.File, c.Sync, b.replay)
@@ -206,6 +208,9 @@ func (b *book) merge(l Ledger) {
 
 func (b *book) putRefund(r Refund) {
 	at := id{r.Tenant, r.OrderID}
+	if _, known := b.refunds[r.RefundID]; !known {
+		b.byTenant[r.Tenant] = append(b.byTenant[r.Tenant], r.RefundID)
+	}
 	b.refunds[r.RefundID] = at
 	b.change(at, func(a *account) {
 		a.refunds = put(a.refunds, r, func(x Refund) bool { return x.RefundID == r.RefundID })

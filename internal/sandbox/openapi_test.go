@@ -86,6 +86,7 @@ func TestAnswersHaveTheDocumentedFields(t *testing.T) {
 		get("/v1/orders/{order}/refunds", "8472", sandboxtest.ReadKey),
 		get("/v1/orders/{order}/settlement", "8472", sandboxtest.ReadKey),
 		get("/v1/refunds/{refund}", "rf_5521", sandboxtest.ReadKey),
+		get("/v1/refunds", "", sandboxtest.ReadKey),
 		get("/v1/admin/ledger", "", sandboxtest.AdminKey),
 		// Problems.
 		get("/v1/orders/{order}", "77", sandboxtest.ReadKey),

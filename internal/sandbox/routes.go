@@ -32,6 +32,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/v1/orders/{order}/captures", scopes: []Scope{ScopeRead}, handle: (*Server).listCaptures},
 	{method: http.MethodGet, path: "/v1/orders/{order}/refunds", scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).listRefunds},
 	{method: http.MethodGet, path: "/v1/orders/{order}/settlement", scopes: []Scope{ScopeRead}, handle: (*Server).getSettlement},
+	{method: http.MethodGet, path: "/v1/refunds", scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).listTenantRefunds},
 	{method: http.MethodGet, path: "/v1/refunds/{refund}", scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).getRefund},
 	{method: http.MethodPost, path: "/v1/refunds", scopes: []Scope{ScopeRefundWrite}, limit: maxBody, handle: (*Server).createRefund},
 	{method: http.MethodGet, path: "/v1/admin/ledger", scopes: []Scope{ScopeAdmin}, handle: (*Server).readLedger},
