@@ -169,6 +169,15 @@ func (m *Memory) Arrive() {
 	m.arrive(c)
 }
 
+// Reader gives the same provider on a credential that may only read.
+func (m *Memory) Reader() provider.Provider { return reader{m} }
+
+type reader struct{ *Memory }
+
+func (reader) Create(context.Context, string, []byte, time.Time) provider.Outcome {
+	return none("wrong_scope")
+}
+
 // Promises are those it was made with.
 func (m *Memory) Promises() provider.Promises { return m.promises }
 
