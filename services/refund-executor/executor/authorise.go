@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/approval"
-	"github.com/amends-dev/amends/internal/payments"
-	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
-	"github.com/amends-dev/amends/services/refund-executor/internal/refunds"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
+	"github.com/amends-dev/amends/services/refund-executor/provider"
 )
 
 // authorise goes from approval over the order's re-reading to the caps, and
@@ -52,7 +50,8 @@ func (x *executor) authorise(ctx context.Context, t *task, e entry, positions []
 		}
 	}
 	return ledger.WriteIntent(e.EffectEntry, ledger.Begin{
-		Action: t.action, SHA256: t.sha, Positions: positions, ApprovalIDs: ids, Body: t.body, At: at, Window: x.cfg.CallWindow,
+		Action: t.action, SHA256: t.sha, Positions: positions, ApprovalIDs: ids, At: at, Window: x.cfg.CallWindow,
+		Body: func(r *amendsv1.ActionRefund) ([]byte, error) { return x.body(t, r) },
 	})
 }
 
@@ -63,11 +62,11 @@ func (x *executor) resendable(positions []ledger.Position, at time.Time) error {
 		if p.Standing != ledger.Doubtful {
 			continue
 		}
-		if x.cfg.Payments.KeyWindow == 0 {
+		if x.provider.Promises().KeyWindow == 0 {
 			return ledger.Undecidable(reasonNoKeys, "key %s is in doubt", p.Intent.GetIdempotencyKey())
 		}
-		forgotten := p.Intent.GetBegunAt().AsTime().Add(x.cfg.Payments.KeyWindow)
-		if !at.Add(x.cfg.CallWindow + x.cfg.Payments.Timeout).Before(forgotten) {
+		forgotten := p.Intent.GetBegunAt().AsTime().Add(x.provider.Promises().KeyWindow)
+		if !at.Add(x.cfg.CallWindow + x.provider.Promises().CallTimeout).Before(forgotten) {
 			return ledger.Undecidable(reasonKeyWindow, "key %s may be forgotten from %s", p.Intent.GetIdempotencyKey(), forgotten.Format(time.RFC3339))
 		}
 	}
@@ -77,7 +76,11 @@ func (x *executor) resendable(positions []ledger.Position, at time.Time) error {
 // approved checks the signatures an action came with, and that they are enough
 // for its own sum; it gives the approval ids.
 func (x *executor) approved(t *task, at time.Time) ([]string, error) {
-	ids, err := approval.Sufficient(x.registry, t.action, t.approvals, 0, at)
+	registry, err := x.approvers()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := approval.Sufficient(registry, t.action, t.approvals, 0, at)
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +114,9 @@ func (x *executor) enough(t *task, ids []string, sum *amendsv1.Money) error {
 
 // readOrder reads everything on the order with the executor's own credential.
 func (x *executor) readOrder(ctx context.Context, t *task) (ledger.View, error) {
-	r, err := x.orders.ReadOrder(ctx, t.tenant(), t.order())
+	r, err := x.provider.ReadOrder(ctx, t.tenant(), t.order())
 	switch {
-	case errors.Is(err, payments.ErrNotFound):
+	case errors.Is(err, provider.ErrNotFound):
 		return ledger.View{Tenant: t.tenant()}, nil
 	case err != nil:
 		return ledger.View{}, err
@@ -129,8 +132,7 @@ func (x *executor) reserve(ctx context.Context, t *task, positions []ledger.Posi
 		return err
 	}
 	defer unlock()
-	w := new(amendsv1.CapWindow)
-	seq, err := x.load(ctx, subject.EffectCap(t.tenant()), w)
+	w, seq, err := x.store.Caps(ctx, t.tenant())
 	if err != nil {
 		return err
 	}
@@ -138,15 +140,15 @@ func (x *executor) reserve(ctx context.Context, t *task, positions []ledger.Posi
 	if err != nil || next == nil {
 		return err
 	}
-	if _, err := x.save(ctx, subject.EffectCap(t.tenant()), next, seq); err != nil {
+	if _, err := x.store.SaveCaps(ctx, next, seq); err != nil {
 		return fmt.Errorf("reserve from the caps: %w", err)
 	}
 	return nil
 }
 
-// body gives the bytes a refund of the action is asked for with.
-func (t *task) body(r *amendsv1.ActionRefund) ([]byte, error) {
-	return refunds.Body(refunds.Request{
+// body gives the bytes that a refund of the action is asked for with.
+func (x *executor) body(t *task, r *amendsv1.ActionRefund) ([]byte, error) {
+	return x.provider.Body(provider.Request{
 		Tenant: t.tenant(), OrderID: t.order(), PaymentID: r.GetPaymentId(), Amount: r.GetAmount(),
 		Reference: r.GetIdempotencyKey(), Reason: r.GetKind(),
 	})

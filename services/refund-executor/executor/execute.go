@@ -88,7 +88,7 @@ func (x *executor) look(ctx context.Context, t *task) (entry, bool, error) {
 	var loadErr error
 	var wg sync.WaitGroup
 	wg.Go(func() { e, loadErr = x.loadEntry(ctx, t.tenant(), t.order()) })
-	stopped, err := x.stopped(ctx, t.tenant())
+	stopped, err := x.store.Stopped(ctx, t.tenant())
 	wg.Wait()
 	return e, stopped, errors.Join(loadErr, err)
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/bus"
-	"github.com/amends-dev/amends/internal/payments"
 	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/refund-executor/effectstore"
 	"github.com/amends-dev/amends/services/refund-executor/internal/refunds"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
+	"github.com/amends-dev/amends/services/refund-executor/provider"
 )
 
 // Deps are the executor's collaborators; all but Bus may be left out.
@@ -46,33 +47,46 @@ const (
 
 // records is what the executor needs of the bus.
 type records interface {
-	Last(ctx context.Context, stream, subj string) (bus.Stored, error)
-	NextAfter(ctx context.Context, stream, filter string, seq uint64) (bus.Stored, error)
-	Publish(ctx context.Context, subj string, data []byte, opts ...bus.PublishOption) (uint64, error)
+	effectstore.Bus
 	Send(ctx context.Context, subj string, env *amendsv1.Envelope, payload proto.Message, opts ...bus.PublishOption) (uint64, error)
 }
 
+// parts are what the executor's work on a task rests on. Nothing in them is the
+// bus, so a task can be worked on without one.
+type parts struct {
+	store     effectstore.Store
+	provider  provider.Provider
+	approvers func() (*approval.Registry, error)
+	now       func() time.Time
+	// wait passes time between two tries.
+	wait    func(ctx context.Context, d time.Duration) error
+	reached func(ctx context.Context, s Step, key string) error
+	log     *slog.Logger
+	metrics metrics
+}
+
 type executor struct {
-	cfg      Config
-	policy   ledger.Policy
-	registry *approval.Registry
-	bus      records
-	orders   *payments.Client
-	refunds  *refunds.Client
-	locks    locks
-	log      *slog.Logger
-	metrics  metrics
-	now      func() time.Time
-	reached  func(ctx context.Context, s Step, key string) error
+	parts
+	cfg    Config
+	policy ledger.Policy
+	locks  locks
+	// bus carries the answers.
+	bus records
 }
 
 // Run executes tasks until ctx ends.
 func Run(ctx context.Context, cfg Config, deps Deps) error {
-	x, err := build(cfg, deps, deps.Bus)
+	return runThrough(ctx, cfg, deps, deps.Bus)
+}
+
+func runThrough(ctx context.Context, cfg Config, deps Deps, b records) error {
+	p, adapter, err := open(cfg, deps, b)
 	if err != nil {
 		return err
 	}
-	defer x.close()
+	defer adapter.Close()
+	x := assemble(cfg, p)
+	x.bus = b
 	return x.run(ctx, deps.Bus)
 }
 
@@ -87,46 +101,72 @@ func (x *executor) run(ctx context.Context, conn *bus.Conn) error {
 	return nil
 }
 
-func build(cfg Config, deps Deps, b records) (*executor, error) {
-	x := &executor{cfg: cfg, policy: cfg.policy(), bus: b, log: deps.Log, now: deps.Now, reached: deps.Reached}
-	if x.log == nil {
-		x.log = slog.New(slog.DiscardHandler)
+// assemble makes an executor of its parts, with defaults for those that may be
+// left out: log, metrics, the clock, the wait and the places to stand at.
+func assemble(cfg Config, p parts) *executor {
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
 	}
-	if x.now == nil {
-		x.now = time.Now
+	if p.now == nil {
+		p.now = time.Now
 	}
-	if x.reached == nil {
-		x.reached = func(context.Context, Step, string) error { return nil }
+	if p.wait == nil {
+		p.wait = pause
+	}
+	if p.reached == nil {
+		p.reached = func(context.Context, Step, string) error { return nil }
+	}
+	if p.metrics.results == nil {
+		p.metrics, _ = newMetrics(noop.NewMeterProvider().Meter("executor")) // a meter that keeps nothing cannot fail
+	}
+	return &executor{parts: p, cfg: cfg, policy: cfg.policy()}
+}
+
+// open gives the parts of a running service.
+func open(cfg Config, deps Deps, b records) (parts, *refunds.Adapter, error) {
+	p := parts{store: effectstore.NewJetStream(b), now: deps.Now, reached: deps.Reached, log: deps.Log}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
 	}
 	meter := deps.Meter
 	if meter == nil {
 		meter = noop.NewMeterProvider().Meter("executor")
 	}
 	var err error
-	if x.metrics, err = newMetrics(meter); err != nil {
-		return nil, err
+	if p.metrics, err = newMetrics(meter); err != nil {
+		return parts{}, nil, err
 	}
 	file, err := os.ReadFile(cfg.ApproverRegistry)
 	if err != nil {
-		return nil, fmt.Errorf("%w: approver registry: %w", boot.ErrConfig, err)
+		return parts{}, nil, fmt.Errorf("%w: approver registry: %w", boot.ErrConfig, err)
 	}
-	if x.registry, err = approval.ParseRegistry(file); err != nil {
-		return nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
-	}
-	key, err := boot.ReadSecret(cfg.Payments.KeyFile, x.log)
+	registry, err := approval.ParseRegistry(file)
 	if err != nil {
-		return nil, err
+		return parts{}, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
-	if x.orders, err = payments.New(payments.Config{URL: cfg.Payments.URL, Key: string(key), Timeout: cfg.Payments.Timeout}); err != nil {
-		return nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
+	p.approvers = func() (*approval.Registry, error) { return registry, nil }
+	key, err := boot.ReadSecret(cfg.Payments.KeyFile, p.log)
+	if err != nil {
+		return parts{}, nil, err
 	}
-	if x.refunds, err = refunds.New(refunds.Config{URL: cfg.Payments.URL, Key: string(key), Timeout: cfg.Payments.Timeout}); err != nil {
-		return nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
+	adapter, err := refunds.Open(refunds.Config{
+		URL: cfg.Payments.URL, Key: string(key), Timeout: cfg.Payments.Timeout, KeyWindow: cfg.Payments.KeyWindow, Now: deps.Now,
+	})
+	if err != nil {
+		return parts{}, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
-	return x, nil
+	p.provider = adapter
+	return p, adapter, nil
 }
 
-func (x *executor) close() {
-	x.orders.Close()
-	x.refunds.Close()
+// pause passes real time.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

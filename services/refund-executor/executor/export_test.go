@@ -13,12 +13,7 @@ func (l *Locks) Lock(ctx context.Context, key string) (func(), error) { return l
 
 // RunThrough is Run with something between the executor and the bus.
 func RunThrough(ctx context.Context, cfg Config, deps Deps, between func(Records) Records) error {
-	x, err := build(cfg, deps, between(deps.Bus))
-	if err != nil {
-		return err
-	}
-	defer x.close()
-	return x.run(ctx, deps.Bus)
+	return runThrough(ctx, cfg, deps, between(deps.Bus))
 }
 
 // Held counts the keys somebody holds or waits for.

@@ -71,10 +71,10 @@ func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent)
 	}
 	var a ledger.Answer
 	for try := range maxCalls {
-		if try > 0 && pause(ctx, callPause<<(try-1)) != nil {
+		if try > 0 && x.wait(ctx, callPause<<(try-1)) != nil {
 			return a
 		}
-		stopped, err := x.stopped(ctx, t.tenant())
+		stopped, err := x.store.Stopped(ctx, t.tenant())
 		switch {
 		case err != nil:
 			x.log.Error("stop switch not readable", slog.String("case", t.env.GetCaseId()), slog.Any("error", err))
@@ -84,7 +84,7 @@ func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent)
 		case !x.now().Before(in.GetCallBefore().AsTime()):
 			return nothing(reasonCallWindow)
 		}
-		out := x.refunds.Create(ctx, in.GetIdempotencyKey(), in.GetBody())
+		out := x.provider.Create(ctx, in.GetIdempotencyKey(), in.GetBody(), in.GetCallBefore().AsTime())
 		if out.Err != nil {
 			x.log.Warn("refund call", slog.String("case", t.env.GetCaseId()), slog.String("class", className(out.Class)), slog.String("reason", out.Reason), slog.Any("error", out.Err))
 		}
@@ -105,7 +105,7 @@ func (x *executor) record(ctx context.Context, t *task, e entry, in *amendsv1.Ef
 	for try := range maxRaces {
 		if try > 0 {
 			x.metrics.races.Add(ctx, 1)
-			if !lost(failed) && pause(ctx, recordPause) != nil {
+			if !lost(failed) && x.wait(ctx, recordPause) != nil {
 				break
 			}
 			if e, failed = x.loadEntry(ctx, t.tenant(), t.order()); failed != nil {
@@ -137,13 +137,13 @@ func (x *executor) conclude(ctx context.Context, t *task, positions []ledger.Pos
 		if r.GetOutcome().GetRefundId() == "" {
 			continue
 		}
-		got, err := x.orders.GetRefund(ctx, t.tenant(), r.GetOutcome().GetRefundId())
+		got, err := x.provider.GetRefund(ctx, t.tenant(), r.GetOutcome().GetRefundId())
 		if err != nil {
 			x.log.Warn("refund not read back", slog.String("case", t.env.GetCaseId()), slog.String("refund", r.GetOutcome().GetRefundId()), slog.Any("error", err))
 			continue
 		}
-		r.ReadBack = got.Refund
-		if got.Refund.GetPaymentId() != r.GetPaymentId() || !money.Equal(got.Refund.GetAmount(), r.GetAmount()) || got.Refund.GetReference() != r.GetIdempotencyKey() {
+		r.ReadBack = got
+		if got.GetPaymentId() != r.GetPaymentId() || !money.Equal(got.GetAmount(), r.GetAmount()) || got.GetReference() != r.GetIdempotencyKey() {
 			x.log.Error("refund differs from what was asked for", slog.String("case", t.env.GetCaseId()), slog.String("refund", r.GetOutcome().GetRefundId()))
 			res.Class, res.Reason = amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP, reasonReadBack
 		}
@@ -162,15 +162,4 @@ func unrecorded(t *task, positions []ledger.Position, key string, a ledger.Answe
 		}
 	}
 	return res
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

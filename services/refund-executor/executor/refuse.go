@@ -10,7 +10,6 @@ import (
 
 	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/roles"
-	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
 )
@@ -49,14 +48,11 @@ func (x *executor) refuse(ctx context.Context, t *task, positions []ledger.Posit
 
 // audit records a refusal: the effect ledger holds only what was begun.
 func (x *executor) audit(ctx context.Context, t *task, r *ledger.Refusal) error {
-	data, err := wire.Marshal(&amendsv1.AuditEvent{
+	err := x.store.Audit(ctx, t.tenant(), &amendsv1.AuditEvent{
 		Service: string(roles.RefundExecutor), Actor: string(roles.RefundExecutor), Action: "refund." + className(r.Class),
 		Subject: t.env.GetCaseId(), Outcome: r.Reason, TraceId: t.env.GetTraceId(), At: timestamppb.New(x.now()),
 	})
 	if err != nil {
-		return fmt.Errorf("audit a refusal: %w", err)
-	}
-	if _, err := x.bus.Publish(ctx, subject.Audit(string(roles.RefundExecutor), t.tenant()), data); err != nil {
 		return fmt.Errorf("audit a refusal: %w", err)
 	}
 	return nil

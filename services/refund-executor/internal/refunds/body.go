@@ -9,20 +9,8 @@ import (
 
 	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/money"
-	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/refund-executor/provider"
 )
-
-// Request is one refund of one payment.
-type Request struct {
-	Tenant    string
-	OrderID   string
-	PaymentID string
-	Amount    *amendsv1.Money
-	// Reference is how we find the refund again: its idempotency key.
-	Reference string
-	// Reason is a code such as duplicate_capture; it may be empty.
-	Reason string
-}
 
 // wireRequest fixes the names and their order in the body.
 type wireRequest struct {
@@ -37,7 +25,7 @@ type wireRequest struct {
 
 // Body gives the canonical bytes of a request: a function of what is refunded
 // and of nothing else, no time and no attempt, so that a repeat is byte-equal.
-func Body(r Request) ([]byte, error) {
+func Body(r provider.Request) ([]byte, error) {
 	if err := ident.Tokens("tenant", r.Tenant, "order", r.OrderID, "payment", r.PaymentID); err != nil {
 		return nil, fmt.Errorf("refund body: %w", err)
 	}
@@ -64,21 +52,32 @@ func Body(r Request) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// once is a request body that is read at most once, and that can be withdrawn
-// as long as it has not been: what was withdrawn unread was never sent.
+// once is a request body that is read at most once, not begun after its time,
+// and that can be withdrawn as long as it has not been begun: what was never
+// read was never sent.
 type once struct {
 	data  *bytes.Reader
-	taken atomic.Bool // by the first read or by the withdrawal
+	late  func() bool
+	taken atomic.Bool // by the first read or by a withdrawal
 	begun bool        // used by the reader alone
+	// expired: the first read came too late, and took nothing.
+	expired atomic.Bool
 }
 
-func newOnce(data []byte) *once { return &once{data: bytes.NewReader(data)} }
+func newOnce(data []byte, late func() bool) *once {
+	return &once{data: bytes.NewReader(data), late: late}
+}
 
 var errWithdrawn = errors.New("request body withdrawn")
 
 func (o *once) Read(p []byte) (int, error) {
 	if !o.begun {
-		if !o.taken.CompareAndSwap(false, true) {
+		// The clock is read as late as can be: the process may have stood
+		// still since the call was allowed.
+		if o.late() {
+			o.expired.Store(true)
+		}
+		if o.expired.Load() || !o.taken.CompareAndSwap(false, true) {
 			return 0, errWithdrawn
 		}
 		o.begun = true

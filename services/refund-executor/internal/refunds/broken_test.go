@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/amends-dev/amends/services/refund-executor/provider"
 )
 
 // rawServer accepts connections and lets each misbehave as it likes.
@@ -91,7 +93,7 @@ func TestBrokenConnections(t *testing.T) {
 				calls.Add(1)
 				b.behave(c)
 			})
-			got := client(t, url, 0).Create(t.Context(), key, body(t))
+			got := client(t, url, 0).Create(t.Context(), key, body(t), soon())
 			expect(t, name, got, unclear, b.reason)
 			if n := calls.Load(); n != 1 {
 				t.Errorf("%d connections, one call was made", n)
@@ -110,18 +112,18 @@ func TestNoConnectionIsNoEffect(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "refused", client(t, url, 0).Create(t.Context(), key, body(t)), nothing, "not_sent")
+	expect(t, "refused", client(t, url, 0).Create(t.Context(), key, body(t), soon()), nothing, "not_sent")
 
 	// A handshake that never ends: connected, yet nothing of the body is sent.
 	silent := rawServer(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
-	expect(t, "no TLS", client(t, "https"+silent[len("http"):], 50*time.Millisecond).Create(t.Context(), key, body(t)), nothing, "not_sent")
+	expect(t, "no TLS", client(t, "https"+silent[len("http"):], 50*time.Millisecond).Create(t.Context(), key, body(t), soon()), nothing, "not_sent")
 }
 
 // A connection that breaks while the request is on its way: whether the body
 // was handed over is a race, and either answer is proven.
 func TestResetAtOnce(t *testing.T) {
 	t.Parallel()
-	got := client(t, rawServer(t, reset), 0).Create(t.Context(), key, body(t))
+	got := client(t, rawServer(t, reset), 0).Create(t.Context(), key, body(t), soon())
 	if got.Class == nothing {
 		expect(t, "reset at once", got, nothing, "not_sent")
 	} else {
@@ -142,12 +144,12 @@ func TestSilenceIsUnknown(t *testing.T) {
 			}
 		}
 	}
-	got := client(t, rawServer(t, silent("")), time.Second).Create(t.Context(), key, body(t))
+	got := client(t, rawServer(t, silent("")), time.Second).Create(t.Context(), key, body(t), soon())
 	expect(t, "no answer", got, unclear, "timeout")
 	<-taken
 
 	halfway := "HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n{"
-	got = client(t, rawServer(t, silent(halfway)), time.Second).Create(t.Context(), key, body(t))
+	got = client(t, rawServer(t, silent(halfway)), time.Second).Create(t.Context(), key, body(t), soon())
 	expect(t, "answer stops", got, unclear, "answer_timeout")
 	<-taken
 
@@ -157,7 +159,7 @@ func TestSilenceIsUnknown(t *testing.T) {
 		<-taken
 		cancel()
 	}()
-	got = client(t, rawServer(t, silent("")), 0).Create(ctx, key, body(t))
+	got = client(t, rawServer(t, silent("")), 0).Create(ctx, key, body(t), soon())
 	expect(t, "canceled while waiting", got, unclear, "canceled")
 }
 
@@ -178,8 +180,8 @@ func TestKeptConnectionBreaksWithoutARepeat(t *testing.T) {
 		}
 	})
 	c := client(t, url, 0)
-	expect(t, "first", c.Create(t.Context(), key, body(t)), acknowledged, "")
-	expect(t, "second", c.Create(t.Context(), key, body(t)), unclear, "connection_lost")
+	expect(t, "first", c.Create(t.Context(), key, body(t), soon()), acknowledged, "")
+	expect(t, "second", c.Create(t.Context(), key, body(t), soon()), unclear, "connection_lost")
 	if n := requests.Load(); n != 2 {
 		t.Errorf("%d requests for two calls", n)
 	}
@@ -190,7 +192,7 @@ func TestKeptConnectionBreaksWithoutARepeat(t *testing.T) {
 func TestBodyIsSentOrWithdrawn(t *testing.T) {
 	t.Parallel()
 	for range 200 {
-		o := newOnce([]byte("body"))
+		o := newOnce([]byte("body"), func() bool { return false })
 		var wg sync.WaitGroup
 		var read []byte
 		var err error
@@ -201,5 +203,46 @@ func TestBodyIsSentOrWithdrawn(t *testing.T) {
 		if withdrawn != errors.Is(err, errWithdrawn) || withdrawn == (string(read) == "body") {
 			t.Fatalf("withdrawn %t, read %q, %v", withdrawn, read, err)
 		}
+	}
+}
+
+// A process that stands still between the permission to call and the sending
+// sends nothing: the clock is read again when the body is asked for.
+func TestWhatIsTooLateIsNotSentMONEY2(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	url := rawServer(t, func(c net.Conn) {
+		if takeRequest(bufio.NewReader(c)) == nil {
+			requests.Add(1)
+		}
+	})
+	now, before := time.Unix(1000, 0), time.Unix(1001, 0)
+	for name, clock := range map[string]func() time.Time{
+		"already":         func() time.Time { return before },
+		"while it stands": advancing(now, before),
+	} {
+		c, err := New(Config{URL: url, Key: "k", Timeout: 2 * time.Second, Now: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "while it stands" && !clock().Before(before) {
+			t.Error("the call would not have been allowed")
+		}
+		expect(t, name, c.Create(t.Context(), key, body(t), before), nothing, provider.ReasonWithdrawn)
+		c.Close()
+	}
+	if n := requests.Load(); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// advancing gives a clock that shows one moment once and then another.
+func advancing(first, then time.Time) func() time.Time {
+	var reads atomic.Int32
+	return func() time.Time {
+		if reads.Add(1) == 1 {
+			return first
+		}
+		return then
 	}
 }

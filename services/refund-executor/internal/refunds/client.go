@@ -15,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/payments"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/refund-executor/provider"
 )
 
 const (
@@ -30,6 +31,10 @@ type Config struct {
 	Key string
 	// Timeout bounds one call; by default five seconds.
 	Timeout time.Duration
+	// KeyWindow is how long the provider promises to know a key.
+	KeyWindow time.Duration
+	// Now is the clock a call's last moment is judged by; by default time.Now.
+	Now func() time.Time
 }
 
 // Client creates refunds. It is safe for concurrent use.
@@ -37,6 +42,7 @@ type Client struct {
 	endpoint      string
 	authorization string
 	timeout       time.Duration
+	now           func() time.Time
 	http          *http.Client
 }
 
@@ -52,43 +58,31 @@ func New(c Config) (*Client, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	return &Client{
 		endpoint: base + "/v1/refunds", authorization: "Bearer " + c.Key,
-		timeout: c.Timeout, http: payments.NewHTTPClient(),
+		timeout: c.Timeout, now: c.Now, http: payments.NewHTTPClient(),
 	}, nil
 }
 
 // Close lets go of idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Outcome is what one call came to.
-type Outcome struct {
-	Class amendsv1.EffectClass
-	// RefundID and Status are set when Class is ACKNOWLEDGED. The status is
-	// the provider's at creation; only succeeded means that money moved.
-	RefundID string
-	Status   amendsv1.RefundStatus
-	// Replayed says that the provider had made the refund in an earlier call.
-	Replayed bool
-	// Reason is a code: the provider's own, or one of this package.
-	Reason string
-	// Err is what went wrong on the way, for logs; never a basis for decisions.
-	Err error
-}
-
 // Create asks for the refund that body describes, once, under an idempotency
-// key. A repeat passes the same key and the same bytes.
-func (c *Client) Create(ctx context.Context, key string, body []byte) Outcome {
+// key, and not after a moment. A repeat passes the same key and the same bytes.
+func (c *Client) Create(ctx context.Context, key string, body []byte, notAfter time.Time) provider.Outcome {
 	var asked wireRequest
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return noEffect("body_invalid", err)
 	}
 	if !visible(key, maxKey) {
-		return noEffect("key_invalid", nil)
+		return noEffect(provider.ReasonKeyInvalid, nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	payload := newOnce(body)
+	payload := newOnce(body, func() bool { return !c.now().Before(notAfter) })
 	// The type of payload is unknown to net/http, so it sets no GetBody: see
 	// the package's doc on repeats.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, payload)
@@ -104,7 +98,10 @@ func (c *Client) Create(ctx context.Context, key string, body []byte) Outcome {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		if payload.withdraw() {
+		switch nothing := payload.withdraw(); {
+		case nothing && payload.expired.Load():
+			return noEffect(provider.ReasonWithdrawn, err)
+		case nothing:
 			return noEffect("not_sent", err)
 		}
 		return unknown(lost(err), err)
@@ -124,7 +121,7 @@ func (c *Client) Create(ctx context.Context, key string, body []byte) Outcome {
 
 // acknowledgement reads a 2xx: it counts only if it names a refund, and of
 // exactly what was asked.
-func acknowledgement(asked wireRequest, answer []byte) Outcome {
+func acknowledgement(asked wireRequest, answer []byte) provider.Outcome {
 	var a struct {
 		Refund struct {
 			RefundID    string `json:"refund_id"`
@@ -144,14 +141,14 @@ func acknowledgement(asked wireRequest, answer []byte) Outcome {
 	if r.PaymentID != asked.PaymentID || r.AmountMinor != asked.AmountMinor || r.Currency != asked.Currency {
 		return unknown("answer_mismatch", fmt.Errorf("refund %s is not the one asked for", r.RefundID))
 	}
-	return Outcome{
+	return provider.Outcome{
 		Class:    amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED,
 		RefundID: r.RefundID, Status: payments.RefundStatus(r.Status),
 	}
 }
 
 // refusal classes every status that is not 2xx.
-func refusal(status int, answer []byte) Outcome {
+func refusal(status int, answer []byte) provider.Outcome {
 	reason := problemCode(answer)
 	if reason == "" {
 		reason = "http_" + strconv.Itoa(status)
@@ -160,12 +157,12 @@ func refusal(status int, answer []byte) Outcome {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden,
 		status == http.StatusTooEarly, status == http.StatusTooManyRequests:
 		return noEffect(reason, nil)
-	case status == http.StatusConflict && reason != "idempotency_key_reused",
+	case status == http.StatusConflict && reason != provider.ReasonKeyReused,
 		// Another request under the key may be at work, or this one was.
 		status == http.StatusRequestTimeout:
 		return unknown(reason, nil)
 	case status >= 400 && status < 500:
-		return Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_REFUSED, Reason: reason}
+		return provider.Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_REFUSED, Reason: reason}
 	}
 	return unknown(reason, nil)
 }
@@ -195,12 +192,12 @@ func lost(err error) string {
 	return "connection_lost"
 }
 
-func noEffect(reason string, err error) Outcome {
-	return Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, Reason: reason, Err: err}
+func noEffect(reason string, err error) provider.Outcome {
+	return provider.Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, Reason: reason, Err: err}
 }
 
-func unknown(reason string, err error) Outcome {
-	return Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, Reason: reason, Err: err}
+func unknown(reason string, err error) provider.Outcome {
+	return provider.Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, Reason: reason, Err: err}
 }
 
 // visible reports whether s is 1 to most visible ASCII characters.

@@ -18,6 +18,7 @@ import (
 	"github.com/amends-dev/amends/internal/sandbox"
 	"github.com/amends-dev/amends/internal/sandbox/sandboxtest"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/refund-executor/provider"
 )
 
 const (
@@ -39,14 +40,17 @@ func client(tb testing.TB, url string, timeout time.Duration) *Client {
 	return c
 }
 
-func founding() Request {
-	return Request{
+// soon is a last moment that does not matter to a test.
+func soon() time.Time { return time.Now().Add(time.Minute) }
+
+func founding() provider.Request {
+	return provider.Request{
 		Tenant: "acme-in", OrderID: "8472", PaymentID: "pay_8472_b", Amount: money.New(200000, "INR"),
 		Reference: key, Reason: "duplicate_capture",
 	}
 }
 
-func body(tb testing.TB, edit ...func(*Request)) []byte {
+func body(tb testing.TB, edit ...func(*provider.Request)) []byte {
 	tb.Helper()
 	r := founding()
 	for _, e := range edit {
@@ -59,7 +63,7 @@ func body(tb testing.TB, edit ...func(*Request)) []byte {
 	return b
 }
 
-func expect(tb testing.TB, what string, got Outcome, class amendsv1.EffectClass, reason string) {
+func expect(tb testing.TB, what string, got provider.Outcome, class amendsv1.EffectClass, reason string) {
 	tb.Helper()
 	if got.Class != class || got.Reason != reason {
 		tb.Errorf("%s: %v %q (%v), want %v %q", what, got.Class, got.Reason, got.Err, class, reason)
@@ -79,20 +83,20 @@ func TestBodyIsCanonical(t *testing.T) {
 		}
 	}
 	// B16: an amount in a currency without minor digits is not scaled.
-	if got := string(body(t, func(r *Request) { r.Amount = money.New(50000, "JPY") })); !strings.Contains(got, `"amount_minor":50000,"currency":"JPY"`) {
+	if got := string(body(t, func(r *provider.Request) { r.Amount = money.New(50000, "JPY") })); !strings.Contains(got, `"amount_minor":50000,"currency":"JPY"`) {
 		t.Error(got)
 	}
-	for name, edit := range map[string]func(*Request){
-		"no tenant":        func(r *Request) { r.Tenant = "" },
-		"wild order":       func(r *Request) { r.OrderID = "8472.>" },
-		"wild payment":     func(r *Request) { r.PaymentID = "*" },
-		"no amount":        func(r *Request) { r.Amount = nil },
-		"zero":             func(r *Request) { r.Amount = money.New(0, "INR") },
-		"negative":         func(r *Request) { r.Amount = money.New(-1, "INR") },
-		"unknown currency": func(r *Request) { r.Amount = money.New(1, "XQQ") },
-		"no reference":     func(r *Request) { r.Reference = "" },
-		"long reference":   func(r *Request) { r.Reference = strings.Repeat("r", 161) },
-		"free text reason": func(r *Request) { r.Reason = "two\nlines" },
+	for name, edit := range map[string]func(*provider.Request){
+		"no tenant":        func(r *provider.Request) { r.Tenant = "" },
+		"wild order":       func(r *provider.Request) { r.OrderID = "8472.>" },
+		"wild payment":     func(r *provider.Request) { r.PaymentID = "*" },
+		"no amount":        func(r *provider.Request) { r.Amount = nil },
+		"zero":             func(r *provider.Request) { r.Amount = money.New(0, "INR") },
+		"negative":         func(r *provider.Request) { r.Amount = money.New(-1, "INR") },
+		"unknown currency": func(r *provider.Request) { r.Amount = money.New(1, "XQQ") },
+		"no reference":     func(r *provider.Request) { r.Reference = "" },
+		"long reference":   func(r *provider.Request) { r.Reference = strings.Repeat("r", 161) },
+		"free text reason": func(r *provider.Request) { r.Reason = "two\nlines" },
 	} {
 		r := founding()
 		edit(&r)
@@ -108,44 +112,44 @@ func TestAgainstTheSandbox(t *testing.T) {
 	s.Load(t, sandboxtest.Duplicate())
 	c := client(t, s.URL, 0)
 
-	first := c.Create(t.Context(), key, body(t))
+	first := c.Create(t.Context(), key, body(t), soon())
 	expect(t, "first", first, acknowledged, "")
 	if first.RefundID != "rf_5521" || first.Status != amendsv1.RefundStatus_REFUND_STATUS_PENDING || first.Replayed {
 		t.Errorf("first %+v", first)
 	}
-	again := c.Create(t.Context(), key, body(t))
+	again := c.Create(t.Context(), key, body(t), soon())
 	expect(t, "repeat", again, acknowledged, "")
 	if again.RefundID != "rf_5521" || !again.Replayed {
 		t.Errorf("repeat %+v", again)
 	}
 
-	other := func(edit func(*Request)) []byte { return body(t, edit) }
+	other := func(edit func(*provider.Request)) []byte { return body(t, edit) }
 	for name, q := range map[string]struct {
 		key, reason string
 		body        []byte
 	}{
-		"other amount, same key": {key, "idempotency_key_reused", other(func(r *Request) { r.Amount = money.New(100, "INR") })},
+		"other amount, same key": {key, "idempotency_key_reused", other(func(r *provider.Request) { r.Amount = money.New(100, "INR") })},
 		"too much":               {"k1", "amount_exceeds_remaining", body(t)},
-		"unknown order":          {"k2", "order_not_found", other(func(r *Request) { r.OrderID = "9999" })},
-		"another tenant":         {"k3", "order_not_found", other(func(r *Request) { r.Tenant = "globex" })},
-		"unknown payment":        {"k4", "payment_not_found", other(func(r *Request) { r.PaymentID = "pay_1" })},
-		"other currency":         {"k5", "currency_mismatch", other(func(r *Request) { r.Amount = money.New(1, "JPY") })},
+		"unknown order":          {"k2", "order_not_found", other(func(r *provider.Request) { r.OrderID = "9999" })},
+		"another tenant":         {"k3", "order_not_found", other(func(r *provider.Request) { r.Tenant = "globex" })},
+		"unknown payment":        {"k4", "payment_not_found", other(func(r *provider.Request) { r.PaymentID = "pay_1" })},
+		"other currency":         {"k5", "currency_mismatch", other(func(r *provider.Request) { r.Amount = money.New(1, "JPY") })},
 		"malformed":              {"k6", "invalid_request", []byte(`{}`)},
 	} {
-		expect(t, name, c.Create(t.Context(), q.key, q.body), refused, q.reason)
+		expect(t, name, c.Create(t.Context(), q.key, q.body, soon()), refused, q.reason)
 	}
 	read, err := New(Config{URL: s.URL, Key: sandboxtest.ReadKey})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(read.Close)
-	expect(t, "wrong scope", read.Create(t.Context(), "k", body(t)), nothing, "wrong_scope")
+	expect(t, "wrong scope", read.Create(t.Context(), "k", body(t), soon()), nothing, "wrong_scope")
 	wrong, err := New(Config{URL: s.URL, Key: "wrong"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(wrong.Close)
-	expect(t, "wrong key", wrong.Create(t.Context(), "k", body(t)), nothing, "unauthorized")
+	expect(t, "wrong key", wrong.Create(t.Context(), "k", body(t), soon()), nothing, "unauthorized")
 
 	if n := len(s.Ledger(t).Refunds); n != 1 {
 		t.Errorf("%d refunds", n)
@@ -167,7 +171,7 @@ func TestStatusOfAnAcknowledgedRefund(t *testing.T) {
 		"":                amendsv1.RefundStatus_REFUND_STATUS_UNKNOWN,
 	} {
 		web := httptest.NewServer(answer(201, refundAnswer("rf_1", "pay_8472_b", 200000, "INR", provider)))
-		got := client(t, web.URL, 0).Create(t.Context(), key, body(t))
+		got := client(t, web.URL, 0).Create(t.Context(), key, body(t), soon())
 		expect(t, provider, got, acknowledged, "")
 		if got.Status != want {
 			t.Errorf("%q: %v, want %v", provider, got.Status, want)
@@ -243,7 +247,7 @@ func TestClassOfEveryAnswer(t *testing.T) {
 				}
 				answer(c.status, c.body)(w, r)
 			}))
-			got := client(t, web.URL, 0).Create(t.Context(), key, body(t))
+			got := client(t, web.URL, 0).Create(t.Context(), key, body(t), soon())
 			web.Close()
 			expect(t, name, got, c.class, c.reason)
 			if calls != 1 {
@@ -259,12 +263,12 @@ func TestNothingIsSentForABadCall(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))
 	c := client(t, web.URL, 0)
 	for _, k := range []string{"", "a b", "a\nb", "schlüssel", strings.Repeat("k", 256)} {
-		expect(t, k, c.Create(t.Context(), k, body(t)), nothing, "key_invalid")
+		expect(t, k, c.Create(t.Context(), k, body(t), soon()), nothing, "key_invalid")
 	}
-	expect(t, "no body", c.Create(t.Context(), key, nil), nothing, "body_invalid")
+	expect(t, "no body", c.Create(t.Context(), key, nil, soon()), nothing, "body_invalid")
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	expect(t, "canceled before", c.Create(canceled, key, body(t)), nothing, "not_sent")
+	expect(t, "canceled before", c.Create(canceled, key, body(t), soon()), nothing, "not_sent")
 	web.Close()
 	if calls != 0 {
 		t.Errorf("%d calls", calls)
@@ -300,7 +304,7 @@ func TestKeyGoesToOneEndpoint(t *testing.T) {
 	if _, err := read.ReadOrder(t.Context(), "acme-in", "8472"); err != nil {
 		t.Fatal(err)
 	}
-	got := write.Create(t.Context(), key, body(t))
+	got := write.Create(t.Context(), key, body(t), soon())
 	if _, err := read.GetRefund(t.Context(), "acme-in", got.RefundID); err != nil {
 		t.Fatal(err)
 	}
@@ -355,8 +359,8 @@ func TestAnswerLostAndRepeated(t *testing.T) {
 	defer web.Close()
 
 	c := client(t, web.URL, 0)
-	expect(t, "lost", c.Create(t.Context(), key, body(t)), unclear, "connection_lost")
-	again := client(t, web.URL, 0).Create(t.Context(), key, body(t)) // as after a restart
+	expect(t, "lost", c.Create(t.Context(), key, body(t), soon()), unclear, "connection_lost")
+	again := client(t, web.URL, 0).Create(t.Context(), key, body(t), soon()) // as after a restart
 	expect(t, "repeat", again, acknowledged, "")
 	if !again.Replayed || again.RefundID != "rf_5521" {
 		t.Errorf("%+v", again)

@@ -1,0 +1,3 @@
+// Package effectstoretest is the suite that every store of effect records
+// passes.
+package effectstoretest
