@@ -15,9 +15,13 @@ import (
 // maxRaces bounds how often an entry is decided again.
 const maxRaces = 8
 
-var errContended = errors.New("the effect entry kept moving on")
+var (
+	errContended = errors.New("the effect entry kept moving on")
+	// errMoved: something was settled on the way; decide again.
+	errMoved = errors.New("the effect entry has moved on")
+)
 
-// act executes or cancels the action of a task, one at a time for an order.
+// act does what a task asks for, one task at a time for an order.
 func (x *executor) act(ctx context.Context, t *task) (*amendsv1.EffectResult, error) {
 	if subject.ReservedOrder(t.order()) {
 		return x.refuse(ctx, t, nil, ledger.Refuse(ledger.ReasonReservedOrder, "order id %q is reserved", t.order()))
@@ -27,10 +31,16 @@ func (x *executor) act(ctx context.Context, t *task) (*amendsv1.EffectResult, er
 		return nil, err
 	}
 	defer unlock()
-	if t.cancel > 0 {
+	switch t.slice {
+	case amendsv1.Slice_SLICE_CANCEL:
 		return x.cancel(ctx, t)
+	case amendsv1.Slice_SLICE_CONFIRM:
+		return x.confirm(ctx, t)
+	case amendsv1.Slice_SLICE_SETTLE:
+		return x.settle(ctx, t)
+	default:
+		return x.execute(ctx, t)
 	}
-	return x.execute(ctx, t)
 }
 
 // execute makes the refunds of one action, or says why not.
@@ -43,16 +53,31 @@ func (x *executor) execute(ctx context.Context, t *task) (*amendsv1.EffectResult
 }
 
 // begin makes the action's intents durable, or gives the answer that needs no
-// act. Nothing in this loop has an effect outside the executor's own records.
+// call. Nothing in this loop has an effect outside the executor's own records.
 func (x *executor) begin(ctx context.Context, t *task) (entry, *amendsv1.EffectResult, error) {
+	var began entry
+	res, err := x.decide(ctx, t, func() (*amendsv1.EffectResult, error) {
+		var res *amendsv1.EffectResult
+		var err error
+		began, res, err = x.tryBegin(ctx, t)
+		return res, err
+	})
+	return began, res, err
+}
+
+// decide tries until no race is lost, each time from the leader's copy.
+func (x *executor) decide(ctx context.Context, t *task, try func() (*amendsv1.EffectResult, error)) (*amendsv1.EffectResult, error) {
 	for range maxRaces {
-		e, res, err := x.tryBegin(ctx, t)
-		if !lost(err) {
-			return e, res, err
+		res, err := try()
+		switch {
+		case errors.Is(err, errMoved):
+			continue
+		case !lost(err):
+			return res, err
 		}
 		x.metrics.races.Add(ctx, 1)
 	}
-	return entry{}, nil, fmt.Errorf("order %s: %w", t.order(), errContended)
+	return nil, fmt.Errorf("order %s: %w", t.order(), errContended)
 }
 
 func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.EffectResult, error) {
@@ -69,11 +94,14 @@ func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.Effe
 		return entry{}, x.conclude(ctx, t, positions), nil
 	}
 	if stopped {
-		res := ledger.Result(t.sha, positions)
-		res.Class, res.Reason = amendsv1.EffectClass_EFFECT_CLASS_HELD, reasonStopped
-		return entry{}, res, nil
+		res, err := x.hold(ctx, t, e, positions)
+		return entry{}, res, err
 	}
 	next, err := x.authorise(ctx, t, e, positions)
+	if unknownToUs(err, positions) {
+		res, err := x.recover(ctx, t, e, positions, err)
+		return entry{}, res, err
+	}
 	if err != nil {
 		res, err := x.refuse(ctx, t, positions, err)
 		return entry{}, res, err
@@ -100,6 +128,13 @@ func (x *executor) at(t *task) time.Time {
 		return now
 	}
 	return t.at
+}
+
+// unknownToUs reports whether a check said no to an action of which the provider
+// may know more than the entry.
+func unknownToUs(err error, positions []ledger.Position) bool {
+	r, no := errors.AsType[*ledger.Refusal](err)
+	return no && (ledger.Doubt(positions) || r.Reason == ledger.ReasonUnrecordedRefund)
 }
 
 func settled(positions []ledger.Position) bool {

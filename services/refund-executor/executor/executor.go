@@ -43,6 +43,8 @@ const (
 	IntentDurable  Step = "intent_durable"
 	Called         Step = "called"
 	OutcomeDurable Step = "outcome_durable"
+	// LookedUp: what a reading or a person settled is not yet durable.
+	LookedUp Step = "looked_up"
 )
 
 // records is what the executor needs of the bus.
@@ -92,7 +94,7 @@ func runThrough(ctx context.Context, cfg Config, deps Deps, b records) error {
 
 func (x *executor) run(ctx context.Context, conn *bus.Conn) error {
 	// Long enough for every call of a task to use its whole time.
-	timeout := x.cfg.CallWindow + 4*x.cfg.Payments.Timeout
+	timeout := x.cfg.CallWindow + 6*x.cfg.Payments.Timeout
 	err := conn.Consume(ctx, roles.TaskConsumer(roles.RefundExecutor), x.handle,
 		bus.ConsumeOptions{Workers: x.cfg.Workers, Timeout: timeout, OnReject: x.answerRejected})
 	if err != nil {

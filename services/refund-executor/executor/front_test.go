@@ -102,6 +102,14 @@ func loseAnswer(_ http.ResponseWriter, r *http.Request, pass http.Handler) bool 
 	panic(http.ErrAbortHandler)
 }
 
+// loseRequest breaks the connection before a refund is made.
+func loseRequest(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+	if r.Method != http.MethodPost {
+		return false
+	}
+	panic(http.ErrAbortHandler)
+}
+
 // respond answers refund calls by itself.
 func respond(status int, body string) func(http.ResponseWriter, *http.Request, http.Handler) bool {
 	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {

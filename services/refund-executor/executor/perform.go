@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/money"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
+	"github.com/amends-dev/amends/services/refund-executor/provider"
 )
 
 const (
@@ -129,26 +131,47 @@ func (x *executor) record(ctx context.Context, t *task, e entry, in *amendsv1.Ef
 }
 
 // conclude answers with what the entry says, and with the provider's own
-// record of each refund. One that cannot be read now is left out: the
-// acknowledgement stands without it.
+// record of each refund.
 func (x *executor) conclude(ctx context.Context, t *task, positions []ledger.Position) *amendsv1.EffectResult {
+	return x.compared(ctx, t, positions, func(ctx context.Context, id string) (*amendsv1.Refund, error) {
+		return x.provider.GetRefund(ctx, t.tenant(), id)
+	})
+}
+
+// compared answers with what the entry says, beside what the provider shows of
+// each refund. One that cannot be read now is left out: the acknowledgement
+// stands without it. One that is not there, or another than was asked for,
+// keeps the case open.
+func (x *executor) compared(ctx context.Context, t *task, positions []ledger.Position, read func(ctx context.Context, id string) (*amendsv1.Refund, error)) *amendsv1.EffectResult {
 	res := ledger.Result(t.sha, positions)
 	for _, r := range res.GetRefunds() {
 		if r.GetOutcome().GetRefundId() == "" {
 			continue
 		}
-		got, err := x.provider.GetRefund(ctx, t.tenant(), r.GetOutcome().GetRefundId())
-		if err != nil {
+		got, err := read(ctx, r.GetOutcome().GetRefundId())
+		switch {
+		case errors.Is(err, provider.ErrNotFound) && r.GetOutcome().GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED:
+			x.log.Error("refund is not there", slog.String("case", t.env.GetCaseId()), slog.String("refund", r.GetOutcome().GetRefundId()))
+			res.Class, res.Reason = amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP, reasonNotShown
+			continue
+		case err != nil:
 			x.log.Warn("refund not read back", slog.String("case", t.env.GetCaseId()), slog.String("refund", r.GetOutcome().GetRefundId()), slog.Any("error", err))
 			continue
 		}
 		r.ReadBack = got
-		if got.GetPaymentId() != r.GetPaymentId() || !money.Equal(got.GetAmount(), r.GetAmount()) || got.GetReference() != r.GetIdempotencyKey() {
+		if differs(got, r) {
 			x.log.Error("refund differs from what was asked for", slog.String("case", t.env.GetCaseId()), slog.String("refund", r.GetOutcome().GetRefundId()))
 			res.Class, res.Reason = amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP, reasonReadBack
 		}
 	}
 	return res
+}
+
+// differs compares a refund with what was asked for. One that a person settled
+// was made without our reference.
+func differs(got *amendsv1.Refund, r *amendsv1.RefundResult) bool {
+	return got.GetPaymentId() != r.GetPaymentId() || !money.Equal(got.GetAmount(), r.GetAmount()) ||
+		got.GetReference() != r.GetIdempotencyKey() && r.GetOutcome().GetSettledBy() == ""
 }
 
 // unrecorded answers for a call whose outcome could not be written.

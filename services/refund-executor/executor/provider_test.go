@@ -195,8 +195,9 @@ func TestALostAnswerIsFoundBySendingTheSameAgainB01MONEY1(t *testing.T) {
 }
 
 // A doubt is not settled by a refusal of the second call, nor by calling when
-// the provider may have forgotten the key, keeps none, or the order would not
-// carry the refund any more: people look.
+// the provider may have forgotten the key (bug B04, 25 h), keeps none, or the
+// order would not carry the refund any more: the provider is asked what there
+// is, and what that does not settle is for people.
 func TestADoubtIsNotGuessedAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -210,12 +211,16 @@ func TestADoubtIsNotGuessedAway(t *testing.T) {
 		"refused the second time": {nil, nil, respond(422, `{"code":"not_refundable"}`), unknown, ledger.ReasonOtherCallOpen, 2},
 		"the key is forgotten": {func(_ *executor.Config, deps *executor.Deps) {
 			deps.Now = func() time.Time { return time.Now().Add(25 * time.Hour) }
-		}, nil, nil, undecidable, "key_window_passed", 1},
-		"no keys are kept":        {func(c *executor.Config, _ *executor.Deps) { c.Payments.KeyWindow = 0 }, nil, nil, undecidable, "provider_keeps_no_keys", 1},
-		"refunded by hand since":  {nil, byHand("_a", 200000), nil, undecidable, ledger.ReasonNotOverpaid, 1},
-		"disputed since":          {nil, dispute("_b", "open"), nil, undecidable, ledger.ReasonDisputed, 1},
-		"nothing happened":        {nil, nil, nil, acknowledged, "", 2},
-		"not made the first time": {nil, nil, nil, acknowledged, "", 2},
+		}, nil, nil, acknowledged, "", 1},
+		"the key is forgotten, not made the first time": {func(_ *executor.Config, deps *executor.Deps) {
+			deps.Now = func() time.Time { return time.Now().Add(25 * time.Hour) }
+		}, nil, nil, noEffect, ledger.ReasonProvenAbsent, 1},
+		"no keys are kept":                          {func(c *executor.Config, _ *executor.Deps) { c.Payments.KeyWindow = 0 }, nil, nil, acknowledged, "", 1},
+		"no keys are kept, not made the first time": {func(c *executor.Config, _ *executor.Deps) { c.Payments.KeyWindow = 0 }, nil, nil, undecidable, "provider_keeps_no_keys", 1},
+		"refunded by hand since":                    {nil, byHand("_a", 200000), nil, undecidable, ledger.ReasonNotOverpaid, 1},
+		"disputed since":                            {nil, dispute("_b", "open"), nil, undecidable, ledger.ReasonDisputed, 1},
+		"nothing happened":                          {nil, nil, nil, acknowledged, "", 2},
+		"not made the first time":                   {nil, nil, nil, acknowledged, "", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +230,7 @@ func TestADoubtIsNotGuessedAway(t *testing.T) {
 			a := duplicate("8472", 200000)
 			task := execute(a, d.sign(d.maya, a, 1))
 			d.front.disturb(func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool {
-				if name == "not made the first time" || c.change != nil {
+				if strings.HasSuffix(name, "not made the first time") || c.change != nil {
 					pass = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 				}
 				return loseAnswer(w, r, pass)

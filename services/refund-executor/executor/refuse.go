@@ -23,6 +23,7 @@ const (
 	reasonKeyWindow      = "key_window_passed"
 	reasonNotRecorded    = "outcome_not_recorded"
 	reasonReadBack       = "read_back_differs"
+	reasonNotShown       = "read_back_missing"
 )
 
 // refuse answers with a refusal of the executor's own checks, and records it.
@@ -44,6 +45,15 @@ func (x *executor) refuse(ctx context.Context, t *task, positions []ledger.Posit
 	x.log.Warn("action refused", slog.String("tenant", t.tenant()), slog.String("case", t.env.GetCaseId()), slog.String("order", t.order()),
 		slog.String("reason", r.Reason), slog.String("trace", t.env.GetTraceId()), slog.Any("error", r.Err))
 	return res, x.audit(ctx, t, r)
+}
+
+// undecided makes a refusal one that does not end the case: where money may have
+// moved, a check that fails says nothing about it. What was withdrawn stays so.
+func undecided(err error) error {
+	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Class == amendsv1.EffectClass_EFFECT_CLASS_REFUSED {
+		return ledger.Undecidable(r.Reason, "%w", r.Err)
+	}
+	return err
 }
 
 // audit records a refusal: the effect ledger holds only what was begun.

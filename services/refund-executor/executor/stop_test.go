@@ -84,7 +84,8 @@ func TestAStopAfterTheIntentHoldsTheCall(t *testing.T) {
 	d.noRefund("withdrawn")
 }
 
-// A stop pulled while a refund is in doubt holds the resend; the doubt stays.
+// A stop pulled while a refund is in doubt holds the resend; the doubt stays
+// and is told.
 func TestAStopHoldsTheResend(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -92,8 +93,8 @@ func TestAStopHoldsTheResend(t *testing.T) {
 	d.run()
 	a := duplicate("8472", 200000)
 	task := execute(a, d.sign(d.maya, a, 1))
-	d.front.disturb(loseAnswer)
-	d.expect("answer lost", d.ask(task), unknown, "connection_lost")
+	d.front.disturb(loseRequest)
+	d.expect("request lost", d.ask(task), unknown, "connection_lost")
 	d.front.disturb(nil)
 	d.stop(tenant, true)
 	res := d.ask(task)
@@ -106,6 +107,33 @@ func TestAStopHoldsTheResend(t *testing.T) {
 	d.expect("lifted", d.ask(task), acknowledged, "")
 	d.onlyRefund("8472", 200000)
 	d.sameCalls("8472", 2)
+}
+
+// A refund in doubt may always be looked up, also while a stop is set and by
+// a cancel: what was made is found without a call (TRUTH-2).
+func TestADoubtIsLookedUpWhileStopped(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	d.run()
+	for order, ask := range map[string]func(*amendsv1.TaskAssign) *amendsv1.TaskAssign{
+		"execute": func(a *amendsv1.TaskAssign) *amendsv1.TaskAssign { return a },
+		"cancel":  func(a *amendsv1.TaskAssign) *amendsv1.TaskAssign { return cancel(a.GetExecute().GetAction()) },
+	} {
+		d.order(order, 200000, 2)
+		a := duplicate(order, 200000)
+		task := execute(a, d.sign(d.maya, a, 1))
+		d.front.disturb(loseAnswer)
+		d.expect(order+": answer lost", d.ask(task), unknown, "connection_lost")
+		d.front.disturb(nil)
+		d.stop(tenant, true)
+		d.expect(order+": stopped", d.ask(ask(task)), acknowledged, "")
+		d.stop(tenant, false)
+		d.onlyRefund(order, 200000)
+		d.sameCalls(order, 1)
+		if calls := d.front.creates(order); len(calls) != 1 {
+			t.Errorf("%s: %d calls", order, len(calls))
+		}
+	}
 }
 
 // Cancel and execute: whichever is written first decides, and both are told

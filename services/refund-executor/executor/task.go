@@ -38,8 +38,13 @@ type task struct {
 	action    *amendsv1.ActionRecord
 	sha       string
 	approvals []*amendsv1.SignedDecision
-	// cancel is the revision of a cancel task; 0 for execute.
+	slice     amendsv1.Slice
+	// cancel is the revision of a cancel task.
 	cancel uint64
+	// events are what a confirm task was sent for, decision is what a settle
+	// task hands over.
+	events   []*amendsv1.ProviderEvent
+	decision *amendsv1.CustodyDecision
 }
 
 func (t *task) tenant() string { return t.action.GetTenant() }
@@ -94,24 +99,29 @@ func read(m *bus.Message) (t *task, reason string, err error) {
 		return nil, reasonTypeUnexpected, fmt.Errorf("%s is not an assignment", m.Envelope.GetType())
 	}
 	t = &task{env: m.Envelope, at: m.Time}
-	slice := amendsv1.Slice_SLICE_EXECUTE
 	switch in := assign.GetInput().(type) {
 	case *amendsv1.TaskAssign_Execute:
-		t.action, t.approvals = in.Execute.GetAction(), in.Execute.GetApprovals()
+		t.action, t.approvals, t.slice = in.Execute.GetAction(), in.Execute.GetApprovals(), amendsv1.Slice_SLICE_EXECUTE
 	case *amendsv1.TaskAssign_Cancel:
-		t.action, t.cancel, slice = in.Cancel.GetAction(), in.Cancel.GetCancelRevision(), amendsv1.Slice_SLICE_CANCEL
+		t.action, t.cancel, t.slice = in.Cancel.GetAction(), in.Cancel.GetCancelRevision(), amendsv1.Slice_SLICE_CANCEL
+	case *amendsv1.TaskAssign_Confirm:
+		t.action, t.events, t.slice = in.Confirm.GetAction(), in.Confirm.GetEvents(), amendsv1.Slice_SLICE_CONFIRM
+	case *amendsv1.TaskAssign_Settle:
+		t.action, t.decision, t.slice = in.Settle.GetAction(), in.Settle.GetDecision(), amendsv1.Slice_SLICE_SETTLE
 	default:
-		return nil, reasonSlice, errors.New("neither execute nor cancel")
+		return nil, reasonSlice, errors.New("not the executor's slice")
 	}
 	c := assign.GetContract()
 	switch {
-	case c.GetSlice() != slice:
+	case c.GetSlice() != t.slice:
 		return nil, reasonSlice, fmt.Errorf("contract is for %s", c.GetSlice())
 	case c.GetTarget() != string(roles.RefundExecutor):
 		return nil, reasonTarget, fmt.Errorf("contract is for %q", c.GetTarget())
 	case c.GetScope().GetTenant() != m.Parts.Tenant || t.action.GetTenant() != m.Parts.Tenant || t.action.GetCaseId() != m.Parts.CaseID ||
 		c.GetScope().GetOrderId() != t.action.GetOrderId() || c.GetScope().GetCustomerId() != m.Envelope.GetCustomerId():
 		return nil, reasonScope, errors.New("the action is outside the scope of its contract")
+	case t.slice == amendsv1.Slice_SLICE_SETTLE && t.decision.GetStep() != amendsv1.CustodyStep_CUSTODY_STEP_SETTLE:
+		return nil, reasonAction, errors.New("the custodian's decision settles nothing")
 	case !m.Time.Before(c.GetExpires().AsTime()):
 		return nil, reasonExpired, fmt.Errorf("contract expired at %s", c.GetExpires().AsTime().Format(time.RFC3339))
 	}

@@ -78,6 +78,12 @@ func (q Question) addRefunds(acc *account) (map[string]bool, error) {
 	for _, r := range q.View.Refunds {
 		key := r.GetReference()
 		in := find(q.Entry, key)
+		if in == nil { // made without our reference, and settled to be this one
+			in = holder(q.Entry, r.GetRefundId())
+		}
+		if in != nil {
+			key = in.GetIdempotencyKey()
+		}
 		p, ours := asked[key]
 		switch {
 		case ours && p.Standing != Doubtful:

@@ -62,7 +62,9 @@ func Positions(e *amendsv1.EffectEntry, a *amendsv1.ActionRecord, sha string) ([
 				return nil, Refuse(ReasonKeyReused, "key %s was begun for action %s", r.GetIdempotencyKey(), p.Intent.GetActionSha256())
 			}
 		}
-		if t := tombstone(e, r.GetIdempotencyKey()); t != nil {
+		// A refund that exists is never talked away, not even by a tombstone
+		// that should not be there.
+		if t := tombstone(e, r.GetIdempotencyKey()); t != nil && p.Intent.GetOutcome().GetRefundId() == "" {
 			return nil, &Refusal{
 				Class: amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN, Reason: ReasonCancelled,
 				Err:            fmt.Errorf("key %s was withdrawn", r.GetIdempotencyKey()),
@@ -141,7 +143,7 @@ func seal(n *amendsv1.EffectEntry) error {
 	if err := Sum(n); err != nil {
 		return err
 	}
-	if len(n.GetIntents()) > MaxIntents || len(n.GetTombstones()) > MaxTombstones || len(n.GetSums()) > MaxPayments || proto.Size(n) > MaxBytes {
+	if len(n.GetIntents()) > MaxIntents || len(n.GetTombstones()) > MaxTombstones || len(n.GetSums()) > MaxPayments || len(n.GetSightings()) > MaxSightings || proto.Size(n) > MaxBytes {
 		return Refuse(ReasonLedgerFull, "entry of order %s holds %d intents, %d tombstones, %d bytes", n.GetOrderId(), len(n.GetIntents()), len(n.GetTombstones()), proto.Size(n))
 	}
 	return nil

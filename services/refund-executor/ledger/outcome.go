@@ -10,18 +10,24 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// Answer is what one call to the provider came to.
+// Answer is what one call to the provider came to, or a look-up, or a person's
+// signed word.
 type Answer struct {
 	Class    amendsv1.EffectClass
 	RefundID string
 	Status   amendsv1.RefundStatus
 	Reason   string
+	// Proven says of NO_EFFECT that it holds for every call begun so far, not
+	// only for one.
+	Proven bool
+	// By is the person whose word it is.
+	By string
 }
 
 // outcome gives the record of an answer. An acknowledgement without a refund
 // id is none (TRUTH-2), and a refund that failed at once is a refusal.
 func (a Answer) outcome(at time.Time) *amendsv1.EffectOutcome {
-	o := &amendsv1.EffectOutcome{Class: a.Class, RefundId: a.RefundID, ProviderStatus: a.Status, Reason: a.Reason, At: timestamppb.New(at)}
+	o := &amendsv1.EffectOutcome{Class: a.Class, RefundId: a.RefundID, ProviderStatus: a.Status, Reason: a.Reason, At: timestamppb.New(at), SettledBy: a.By}
 	switch {
 	case a.Class == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED && a.RefundID == "":
 		o.Class, o.Reason = amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, ReasonNoRefundID
@@ -34,8 +40,8 @@ func (a Answer) outcome(at time.Time) *amendsv1.EffectOutcome {
 // WriteOutcome gives the entry in which a call's answer is recorded for its
 // key, or nil when the entry already says as much. call is the number the call
 // was begun as. An acknowledgement is the truth about the key whoever brings
-// it. That nothing was done counts only from the one call that can be open;
-// otherwise the key stays in doubt.
+// it. That nothing was done counts only from the one call that can be open, or
+// when it is proven of all; otherwise the key stays in doubt.
 func WriteOutcome(e *amendsv1.EffectEntry, key string, call uint32, a Answer, at time.Time) (*amendsv1.EffectEntry, error) {
 	if find(e, key) == nil {
 		return nil, fmt.Errorf("key %s: %w", key, ErrNoIntent)
@@ -54,7 +60,7 @@ func WriteOutcome(e *amendsv1.EffectEntry, key string, call uint32, a Answer, at
 			return nil, nil
 		}
 		nothing := o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT || o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_REFUSED
-		if sole := call == in.GetCalls() && in.GetCalls() == in.GetVoidCalls()+1; nothing && !sole {
+		if sole := call == in.GetCalls() && in.GetCalls() == in.GetVoidCalls()+1; nothing && !sole && !a.Proven {
 			o.Class, o.Reason = amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, ReasonOtherCallOpen
 		}
 		if o.GetClass() == had.GetClass() && o.GetReason() == had.GetReason() {

@@ -34,6 +34,11 @@ const (
 	ReasonCapFull          = "cap_window_full"
 	ReasonLedgerFull       = "ledger_full"
 	ReasonCallsSpent       = "calls_spent"
+	// ReasonEqualRefund: a refund of as much on the same payment is nobody's;
+	// a person has to say whether it is the one in doubt.
+	ReasonEqualRefund = "equal_refund_elsewhere"
+	// ReasonNothingBegun: no intent was ever written for the action.
+	ReasonNothingBegun = "nothing_begun"
 )
 
 // Reason codes of an outcome.
@@ -44,8 +49,28 @@ const (
 	ReasonNoRefundID = "acknowledged_without_refund_id"
 	// ReasonProviderFailed: the provider made a refund object that has failed.
 	ReasonProviderFailed = "refund_failed_at_provider"
+	// ReasonProvenAbsent: a complete listing, made when no call could be under
+	// way any more, shows no such refund.
+	ReasonProvenAbsent = "proven_absent"
+	// ReasonAbsenceOpen: no such refund is listed, but a call may still be
+	// under way.
+	ReasonAbsenceOpen = "absence_not_provable_yet"
+	// ReasonSettledAbsent: a person settled that there is no refund.
+	ReasonSettledAbsent = "settled_absent"
+	// ReasonRevived: a refund that had failed counts again at the provider.
+	ReasonRevived = "refund_revived_at_provider"
 	// ReasonOtherCallOpen: this call did nothing, another may still arrive.
 	ReasonOtherCallOpen = "other_call_open"
+)
+
+// Reason codes of a person's answer that cannot be so.
+const (
+	ReasonSettleIncomplete = "settle_incomplete"
+	ReasonSettleOtherKey   = "settle_other_key"
+	ReasonSettleUnknown    = "settle_refund_unknown"
+	ReasonSettleDiffers    = "settle_refund_differs"
+	ReasonSettleTaken      = "settle_refund_taken"
+	ReasonSettleExists     = "settle_refund_exists"
 )
 
 // Refusal says why something may not be done, and how the task is answered.
@@ -74,10 +99,15 @@ func Undecidable(reason, format string, args ...any) error {
 // money may have moved, so no check can say no.
 func InDoubt(err error, positions []Position) error {
 	r, ok := errors.AsType[*Refusal](err)
-	if !ok || !slices.ContainsFunc(positions, func(p Position) bool { return p.Standing == Doubtful }) {
+	if !ok || !Doubt(positions) {
 		return err
 	}
 	return &Refusal{Class: amendsv1.EffectClass_EFFECT_CLASS_UNDECIDABLE, Reason: r.Reason, Err: r.Err}
+}
+
+// Doubt reports whether any refund of an action is in doubt.
+func Doubt(positions []Position) bool {
+	return slices.ContainsFunc(positions, func(p Position) bool { return p.Standing == Doubtful })
 }
 
 var (
