@@ -44,7 +44,7 @@ func TestAdapterAgainstTheSandbox(t *testing.T) {
 			return a
 		}
 		return providertest.World{
-			Provider: open(sandboxtest.RefundWriteKey), Reader: open(sandboxtest.ReadKey),
+			Provider: open(sandboxtest.RefundWriteKey), Reader: open(sandboxtest.ReadKey), Lister: open(sandboxtest.ReadKey),
 			Now: s.Clock.Now, Advance: s.Clock.Advance, LoseNext: func() { lose.Store(true) },
 			Load: func(o provider.Order) { s.Load(t, ledgerOf(o)) },
 			SetStatus: func(id, word string) {

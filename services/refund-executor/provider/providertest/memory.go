@@ -46,16 +46,16 @@ type Memory struct {
 	now      func() time.Time
 	promises provider.Promises
 
-	mu      sync.Mutex
-	orders  map[string]*provider.Order
-	tenants map[string]string // refund id → tenant
-	keys    map[string]use
-	next    int
-	calls   []Call
-	under   []Call
-	fault   func(c Call) Fault
-	outage  func(op string) error
-	status  amendsv1.RefundStatus
+	mu     sync.Mutex
+	orders map[string]*provider.Order
+	made   []place
+	keys   map[string]use
+	next   int
+	calls  []Call
+	under  []Call
+	fault  func(c Call) Fault
+	outage func(op string) error
+	status amendsv1.RefundStatus
 }
 
 // Call is one call of Create as the provider saw it.
@@ -65,18 +65,27 @@ type Call struct {
 	At   time.Time
 }
 
+// place is where a refund is, in the order in which they came to be.
+type place struct{ tenant, order, refund string }
+
+// pageSize is small, so that a listing has pages.
+const pageSize = 10
+
 type use struct {
 	body   string
 	refund *amendsv1.Refund
 	at     time.Time
 }
 
-var _ provider.Provider = (*Memory)(nil)
+var (
+	_ provider.Provider = (*Memory)(nil)
+	_ provider.Lister   = (*Memory)(nil)
+)
 
 // NewMemory gives a provider without orders, on a clock.
 func NewMemory(now func() time.Time, p provider.Promises) *Memory {
 	return &Memory{
-		now: now, promises: p, orders: map[string]*provider.Order{}, tenants: map[string]string{}, keys: map[string]use{}, next: 5521,
+		now: now, promises: p, orders: map[string]*provider.Order{}, keys: map[string]use{}, next: 5521,
 		fault: func(Call) Fault { return None }, outage: func(string) error { return nil }, status: amendsv1.RefundStatus_REFUND_STATUS_PENDING,
 	}
 }
@@ -91,7 +100,7 @@ func (m *Memory) SetFault(f func(c Call) Fault) {
 	}
 }
 
-// SetOutage says which readings ("order", "refund") end in an error.
+// SetOutage says which readings ("order", "refund", "list") end in an error.
 func (m *Memory) SetOutage(f func(op string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,10 +120,11 @@ func (m *Memory) SetFirstStatus(s amendsv1.RefundStatus) {
 func (m *Memory) Load(tenant string, o provider.Order) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := clone(o)
-	m.orders[tenant+"/"+o.Order.GetOrderId()] = &c
+	c, id := clone(o), o.Order.GetOrderId()
+	m.orders[tenant+"/"+id] = &c
+	m.made = slices.DeleteFunc(m.made, func(p place) bool { return p.tenant == tenant && p.order == id })
 	for _, r := range c.Refunds {
-		m.tenants[r.GetRefundId()] = tenant
+		m.made = append(m.made, place{tenant, id, r.GetRefundId()})
 	}
 }
 
@@ -208,17 +218,52 @@ func (m *Memory) GetRefund(ctx context.Context, tenant, refundID string) (*amend
 	if err := m.outage("refund"); err != nil {
 		return nil, fmt.Errorf("%w: %w", provider.ErrUnavailable, err)
 	}
-	if m.tenants[refundID] != tenant {
-		return nil, provider.ErrNotFound
-	}
-	for _, o := range m.orders {
-		for _, r := range o.Refunds {
-			if r.GetRefundId() == refundID {
-				return proto.CloneOf(r), nil
-			}
+	for _, p := range m.made {
+		if p.tenant == tenant && p.refund == refundID {
+			return proto.CloneOf(m.at(p)), nil
 		}
 	}
 	return nil, provider.ErrNotFound
+}
+
+// at gives the refund at a place.
+func (m *Memory) at(p place) *amendsv1.Refund {
+	for _, r := range m.orders[p.tenant+"/"+p.order].Refunds {
+		if r.GetRefundId() == p.refund {
+			return r
+		}
+	}
+	return nil
+}
+
+// ListRefunds gives a page of a tenant's refunds.
+func (m *Memory) ListRefunds(ctx context.Context, tenant string, since time.Time, cursor string) (provider.RefundPage, error) {
+	if err := ctx.Err(); err != nil {
+		return provider.RefundPage{}, fmt.Errorf("%w: %w", provider.ErrUnavailable, err)
+	}
+	from, err := strconv.Atoi("0" + cursor)
+	if err != nil {
+		return provider.RefundPage{}, fmt.Errorf("%w: cursor %q", provider.ErrRejected, cursor)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.outage("list"); err != nil {
+		return provider.RefundPage{}, fmt.Errorf("%w: %w", provider.ErrUnavailable, err)
+	}
+	var page provider.RefundPage
+	for i := from; i < len(m.made); i++ {
+		p := m.made[i]
+		r := m.at(p)
+		if p.tenant != tenant || r.GetCreatedAt().AsTime().Before(since) {
+			continue
+		}
+		if len(page.Refunds) == pageSize {
+			page.Next = strconv.Itoa(i)
+			break
+		}
+		page.Refunds = append(page.Refunds, provider.ListedRefund{OrderID: p.order, Refund: proto.CloneOf(r)})
+	}
+	return page, nil
 }
 
 type wireRequest struct {
@@ -339,41 +384,6 @@ func (m *Memory) make(r provider.Request) (*amendsv1.Refund, string) {
 	}
 	m.next++
 	o.Refunds = append(o.Refunds, made)
-	m.tenants[made.GetRefundId()] = r.Tenant
+	m.made = append(m.made, place{r.Tenant, r.OrderID, made.GetRefundId()})
 	return made, ""
-}
-
-// Dead reports whether a refund with this status moves no money.
-func Dead(s amendsv1.RefundStatus) bool {
-	return s == amendsv1.RefundStatus_REFUND_STATUS_FAILED || s == amendsv1.RefundStatus_REFUND_STATUS_CANCELED
-}
-
-func clone(o provider.Order) provider.Order {
-	out := provider.Order{Order: proto.CloneOf(o.Order)}
-	for _, c := range o.Captures {
-		out.Captures = append(out.Captures, proto.CloneOf(c))
-	}
-	for _, r := range o.Refunds {
-		out.Refunds = append(out.Refunds, proto.CloneOf(r))
-	}
-	for _, d := range o.Disputes {
-		out.Disputes = append(out.Disputes, proto.CloneOf(d))
-	}
-	return out
-}
-
-func acknowledged(r *amendsv1.Refund, replayed bool) provider.Outcome {
-	return provider.Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, RefundID: r.GetRefundId(), Status: r.GetStatus(), Replayed: replayed}
-}
-
-func refusal(reason string) provider.Outcome {
-	return provider.Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_REFUSED, Reason: reason}
-}
-
-func none(reason string) provider.Outcome {
-	return provider.Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, Reason: reason}
-}
-
-func lost(reason string) provider.Outcome {
-	return provider.Outcome{Class: amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, Reason: reason}
 }

@@ -18,7 +18,7 @@ func TestMemory(t *testing.T) {
 		now := func() time.Time { return start.Add(time.Duration(ahead.Load())) }
 		m := providertest.NewMemory(now, provider.Promises{KeyWindow: 24 * time.Hour, CallTimeout: 5 * time.Second})
 		return providertest.World{
-			Provider: m, Reader: m.Reader(), Now: now, Advance: func(d time.Duration) { ahead.Add(int64(d)) },
+			Provider: m, Reader: m.Reader(), Lister: m, Now: now, Advance: func(d time.Duration) { ahead.Add(int64(d)) },
 			Load:      func(o provider.Order) { m.Load(providertest.Tenant, o) },
 			SetStatus: func(id, word string) { m.SetStatus(id, payments.RefundStatus(word)) },
 			ByHand: func(r provider.Request) {

@@ -3,6 +3,7 @@ package providertest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,8 @@ const Tenant = "acme-in"
 type World struct {
 	// Provider may make refunds, Reader only reads.
 	Provider, Reader provider.Provider
+	// Lister lists a tenant's refunds.
+	Lister provider.Lister
 	// Load puts an order on the provider's books.
 	Load func(o provider.Order)
 	// SetStatus moves a refund to a status, in the provider's own word.
@@ -53,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 		{"a restricted key reads and makes nothing", restricted},
 		{"what is too late is not sent (MONEY-2)", tooLate},
 		{"an order shows every refund, whoever made it (B18)", complete},
+		{"a tenant's refunds are listed, none left out (MONEY-3)", listed},
 		{"amounts are minor units, whatever their digits (B16)", currencies},
 		{"only succeeded is success, and the unknown passes through (B15)", statuses},
 		{"a tenant sees its own (TENANT-1)", tenants},
@@ -279,6 +283,43 @@ func complete(t *testing.T, w World) {
 	}
 	if len(all) != 26 || found != 25 {
 		t.Errorf("%d refunds, %d of them ours", len(all), found)
+	}
+}
+
+func listed(t *testing.T, w World) {
+	var want []string
+	make := func(order string, n int) {
+		w.Load(Paid(order, inr(200000), 2, w.Now()))
+		for i := range n {
+			want = append(want, w.made(t, Ask(order, fmt.Sprint(order, "-", i), inr(int64(1000+i)))))
+		}
+	}
+	make("one", 17)
+	w.Advance(time.Hour)
+	since, before := w.Now(), len(want)
+	make("two", 30)
+	for from, ids := range map[time.Time][]string{{}: want, since: want[before:], since.Add(time.Minute): nil} {
+		var got []string
+		for cursor, pages := "", 0; ; pages++ {
+			page, err := w.Lister.ListRefunds(t.Context(), Tenant, from, cursor)
+			if err != nil || pages > len(want) {
+				t.Fatalf("page %d: %v", pages, err)
+			}
+			for _, r := range page.Refunds {
+				if got = append(got, r.Refund.GetRefundId()); !strings.HasPrefix(r.Refund.GetReference(), r.OrderID+"-") {
+					t.Errorf("refund %v is listed on order %s", r.Refund, r.OrderID)
+				}
+			}
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("since %s: %v, want %v", from, got, ids)
+		}
+	}
+	if page, err := w.Lister.ListRefunds(t.Context(), "globex", time.Time{}, ""); err != nil || len(page.Refunds) != 0 {
+		t.Errorf("another tenant: %v, %v", page, err)
 	}
 }
 
