@@ -27,7 +27,8 @@ var steps = map[amendsv1.CustodyStep]string{
 	amendsv1.CustodyStep_CUSTODY_STEP_TAKE: "take", amendsv1.CustodyStep_CUSTODY_STEP_RELEASE: "release",
 	amendsv1.CustodyStep_CUSTODY_STEP_PROPOSE: "propose", amendsv1.CustodyStep_CUSTODY_STEP_DECLINE: "decline",
 	amendsv1.CustodyStep_CUSTODY_STEP_ASK: "ask", amendsv1.CustodyStep_CUSTODY_STEP_INVESTIGATE: "investigate",
-	amendsv1.CustodyStep_CUSTODY_STEP_CLOSE: "close",
+	amendsv1.CustodyStep_CUSTODY_STEP_CLOSE: "close", amendsv1.CustodyStep_CUSTODY_STEP_SETTLE: "settle",
+	amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE: "resolve",
 }
 
 // StepName gives a step as people write it.
@@ -49,11 +50,15 @@ func CustodyText(d *amendsv1.CustodyDecision) (string, error) {
 	}
 	writes := d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_ASK || d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_CLOSE
 	proposes := d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_PROPOSE
-	if writes != (strings.TrimSpace(d.GetText()) != "") || proposes != (len(d.GetRefunds()) > 0) {
-		return "", fmt.Errorf("a text belongs to ask and close, refunds to propose, and nothing else")
+	settles := d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_SETTLE
+	if writes != (strings.TrimSpace(d.GetText()) != "") || proposes != (len(d.GetRefunds()) > 0) || settles != (len(d.GetSettlements()) > 0) {
+		return "", fmt.Errorf("a text belongs to ask and close, refunds to propose, settlements to settle, and nothing else")
+	}
+	if d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE && strings.TrimSpace(d.GetReason()) == "" {
+		return "", fmt.Errorf("resolve wants a reason: it is the note that stays")
 	}
 	var b strings.Builder
-	b.WriteString("amends-custody/1\n")
+	b.WriteString("amends-custody/" + custodyVersion(d.GetStep()) + "\n")
 	line(&b, "step", step)
 	line(&b, "tenant", d.GetTenant())
 	line(&b, "case", d.GetCaseId())
@@ -67,9 +72,56 @@ func CustodyText(d *amendsv1.CustodyDecision) (string, error) {
 		}
 		line(&b, "refund", refundLine(r))
 	}
+	if err := checkSettled(d); err != nil {
+		return "", err
+	}
+	for _, st := range d.GetSettlements() {
+		line(&b, "settle", st.GetIdempotencyKey()+" "+orNone(st.GetRefundId()))
+	}
 	line(&b, "text", strconv.Quote(d.GetText()))
 	line(&b, "reason", strconv.Quote(d.GetReason()))
 	return b.String(), nil
+}
+
+// custodyVersion is the version of the text form: 2 is of the steps that came
+// later, so that what was signed before reads as it did.
+func custodyVersion(step amendsv1.CustodyStep) string {
+	if step == amendsv1.CustodyStep_CUSTODY_STEP_SETTLE || step == amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE {
+		return "2"
+	}
+	return "1"
+}
+
+// noRefund stands for a refund that does not exist; no refund may be named so.
+const noRefund = "-"
+
+func orNone(refundID string) string {
+	if refundID == "" {
+		return noRefund
+	}
+	return refundID
+}
+
+// checkSettled checks that each answer is about another key of the case, in
+// ascending order, and that no refund is the answer to two.
+func checkSettled(d *amendsv1.CustodyDecision) error {
+	last, named := "", map[string]bool{}
+	for _, st := range d.GetSettlements() {
+		key, id := st.GetIdempotencyKey(), st.GetRefundId()
+		payment := strings.TrimPrefix(key, Key(d.GetCaseId(), ""))
+		switch {
+		case key != Key(d.GetCaseId(), payment) || ident.Token(payment) != nil:
+			return fmt.Errorf("settlement %q: not a key of the case", key)
+		case key <= last:
+			return fmt.Errorf("settlements are not in ascending order of key")
+		case id != "" && (ident.Token(id) != nil || id == noRefund):
+			return fmt.Errorf("settlement %s: refund id is not valid", key)
+		case id != "" && named[id]:
+			return fmt.Errorf("settlement %s: refund %s is named twice", key, id)
+		}
+		last, named[id] = key, true
+	}
+	return nil
 }
 
 func checkProposed(caseID string, r *amendsv1.ActionRefund) error {

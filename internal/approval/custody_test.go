@@ -54,6 +54,75 @@ reason="the lamp came broken"
 	}
 }
 
+// A settlement reads by version 2; what has no settlement keeps its bytes.
+func TestSettlementTextIsCanonical(t *testing.T) {
+	t.Parallel()
+	d := settlement()
+	d.CustodianId, d.KeyId = "sam", "k1"
+	text, err := approval.CustodyText(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `amends-custody/2
+step=settle
+tenant=acme-in
+case=req-8472
+packet-sha256=` + strings.Repeat("ab", 32) + `
+custodian=sam
+key=k1
+signed-at=2026-03-12T10:14:01Z
+settle=refund:req-8472:pay_8472_a -
+settle=refund:req-8472:pay_8472_b rf_5521
+text=""
+reason="seen at the provider"
+`
+	if text != want {
+		t.Errorf("the text is\n%s\nwant\n%s", text, want)
+	}
+}
+
+func settlement() *amendsv1.CustodyDecision {
+	return &amendsv1.CustodyDecision{
+		Tenant: "acme-in", CaseId: "req-8472", Step: amendsv1.CustodyStep_CUSTODY_STEP_SETTLE, PacketSha256: strings.Repeat("ab", 32),
+		SignedAt: timestamppb.New(now), Reason: "seen at the provider",
+		Settlements: []*amendsv1.Settlement{
+			{IdempotencyKey: approval.Key("req-8472", "pay_8472_a")},
+			{IdempotencyKey: approval.Key("req-8472", "pay_8472_b"), RefundId: "rf_5521"},
+		},
+	}
+}
+
+func TestSettlementsThatAreNone(t *testing.T) {
+	t.Parallel()
+	k := key(t, "sam", "k1")
+	for name, change := range map[string]func(*amendsv1.CustodyDecision){
+		"none":                  func(d *amendsv1.CustodyDecision) { d.Settlements = nil },
+		"another case's key":    func(d *amendsv1.CustodyDecision) { d.Settlements[1].IdempotencyKey = "refund:req-1:pay_8472_b" },
+		"no payment":            func(d *amendsv1.CustodyDecision) { d.Settlements[1].IdempotencyKey = "refund:req-8472:" },
+		"twice":                 func(d *amendsv1.CustodyDecision) { d.Settlements[0] = d.GetSettlements()[1] },
+		"out of order":          func(d *amendsv1.CustodyDecision) { d.Settlements[0], d.Settlements[1] = d.GetSettlements()[1], d.GetSettlements()[0] },
+		"a line more":           func(d *amendsv1.CustodyDecision) { d.Settlements[1].RefundId = "rf_1\ntext=\"\"" },
+		"the sign for none":     func(d *amendsv1.CustodyDecision) { d.Settlements[1].RefundId = "-" },
+		"one refund for both":   func(d *amendsv1.CustodyDecision) { d.Settlements[0].RefundId = "rf_5521" },
+		"settled by another":    func(d *amendsv1.CustodyDecision) { d.Step = amendsv1.CustodyStep_CUSTODY_STEP_DECLINE },
+		"resolved without note": func(d *amendsv1.CustodyDecision) { d.Step, d.Settlements, d.Reason = amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE, nil, " " },
+	} {
+		d := settlement()
+		change(d)
+		if err := approval.SignCustody(k, d); err == nil {
+			t.Errorf("%s: signed", name)
+		}
+	}
+	signed := settlement()
+	if err := approval.SignCustody(k, signed); err != nil {
+		t.Fatal(err)
+	}
+	signed.Settlements[1].RefundId = "rf_9"
+	if err := approval.CheckCustody(registry(t, custodian(k)), "acme-in", "req-8472", signed, now); approval.ReasonOf(err) != approval.ReasonSignature {
+		t.Errorf("another refund than the one signed: %v", err)
+	}
+}
+
 // Whatever is changed of what was signed, the signature no longer fits.
 func TestEveryFieldOfACustodyDecisionCounts(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,9 @@
 // a custodian proposed has a line proposed-by after the proposal and is of
 // version 2; its proposer cannot approve it.
 //
-// Custodians sign what they do with a case the same way (CustodyText).
+// Custodians sign what they do with a case the same way (CustodyText). The steps
+// settle and resolve are of version 2 of that text; the others keep the bytes
+// they had.
 //
 // The package is pure: no clock, no files, no network. Refusals carry a reason
 // code (Refusal).

@@ -392,8 +392,12 @@ type CaseRecord struct {
 	// What the provider's webhooks said since the executor last confirmed.
 	Unconfirmed []*ProviderEvent `protobuf:"bytes,50,rep,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
 	// The custodian's answer the executor is to settle the effect with.
-	Settlement    *CustodyDecision `protobuf:"bytes,51,opt,name=settlement,proto3" json:"settlement,omitempty"`
-	Replies       []*SentReply     `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
+	Settlement *CustodyDecision `protobuf:"bytes,51,opt,name=settlement,proto3" json:"settlement,omitempty"`
+	// The action that effect is of, once another, or none, took its place.
+	EffectAction *ActionRecord `protobuf:"bytes,52,opt,name=effect_action,json=effectAction,proto3" json:"effect_action,omitempty"`
+	// So many of unconfirmed the executor is being asked about.
+	Confirming    uint32       `protobuf:"varint,53,opt,name=confirming,proto3" json:"confirming,omitempty"`
+	Replies       []*SentReply `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -699,6 +703,20 @@ func (x *CaseRecord) GetSettlement() *CustodyDecision {
 		return x.Settlement
 	}
 	return nil
+}
+
+func (x *CaseRecord) GetEffectAction() *ActionRecord {
+	if x != nil {
+		return x.EffectAction
+	}
+	return nil
+}
+
+func (x *CaseRecord) GetConfirming() uint32 {
+	if x != nil {
+		return x.Confirming
+	}
+	return 0
 }
 
 func (x *CaseRecord) GetReplies() []*SentReply {
@@ -1524,7 +1542,7 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason\x12(\n" +
 	"\vapprover_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
 	"approverId\x122\n" +
-	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\x8f\x10\n" +
+	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\xf6\x10\n" +
 	"\n" +
 	"CaseRecord\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
@@ -1573,7 +1591,11 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\vunconfirmed\x182 \x03(\v2\x18.amends.v1.ProviderEventB\b\xbaH\x05\x92\x01\x02\x10\x10R\vunconfirmed\x12:\n" +
 	"\n" +
 	"settlement\x183 \x01(\v2\x1a.amends.v1.CustodyDecisionR\n" +
-	"settlement\x128\n" +
+	"settlement\x12<\n" +
+	"\reffect_action\x184 \x01(\v2\x17.amends.v1.ActionRecordR\feffectAction\x12'\n" +
+	"\n" +
+	"confirming\x185 \x01(\rB\a\xbaH\x04*\x02\x18\x10R\n" +
+	"confirming\x128\n" +
 	"\areplies\x18. \x03(\v2\x14.amends.v1.SentReplyB\b\xbaH\x05\x92\x01\x02\x10 R\areplies\"\xdb\x01\n" +
 	"\x0fRecordedMessage\x12'\n" +
 	"\n" +
@@ -1756,28 +1778,29 @@ var file_amends_v1_case_proto_depIdxs = []int32{
 	27, // 28: amends.v1.CaseRecord.findings:type_name -> amends.v1.EffectFinding
 	28, // 29: amends.v1.CaseRecord.unconfirmed:type_name -> amends.v1.ProviderEvent
 	29, // 30: amends.v1.CaseRecord.settlement:type_name -> amends.v1.CustodyDecision
-	9,  // 31: amends.v1.CaseRecord.replies:type_name -> amends.v1.SentReply
-	30, // 32: amends.v1.RecordedMessage.text:type_name -> amends.v1.UntrustedText
-	15, // 33: amends.v1.RecordedMessage.received_at:type_name -> google.protobuf.Timestamp
-	31, // 34: amends.v1.Decision.refunds:type_name -> amends.v1.ActionRefund
-	15, // 35: amends.v1.Decision.recheck_at:type_name -> google.protobuf.Timestamp
-	32, // 36: amends.v1.Decision.facts:type_name -> amends.v1.Claim
-	33, // 37: amends.v1.Reply.kind:type_name -> amends.v1.ReplyKind
-	34, // 38: amends.v1.Reply.status:type_name -> amends.v1.ReplyStatus
-	32, // 39: amends.v1.Reply.facts:type_name -> amends.v1.Claim
-	33, // 40: amends.v1.SentReply.kind:type_name -> amends.v1.ReplyKind
-	15, // 41: amends.v1.SentReply.sent_at:type_name -> google.protobuf.Timestamp
-	15, // 42: amends.v1.Deadlines.customer_reply:type_name -> google.protobuf.Timestamp
-	15, // 43: amends.v1.Deadlines.recheck:type_name -> google.protobuf.Timestamp
-	15, // 44: amends.v1.Deadlines.approval:type_name -> google.protobuf.Timestamp
-	15, // 45: amends.v1.Deadlines.effect:type_name -> google.protobuf.Timestamp
-	0,  // 46: amends.v1.TimelineEntry.state:type_name -> amends.v1.CaseState
-	15, // 47: amends.v1.TimelineEntry.at:type_name -> google.protobuf.Timestamp
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	21, // 31: amends.v1.CaseRecord.effect_action:type_name -> amends.v1.ActionRecord
+	9,  // 32: amends.v1.CaseRecord.replies:type_name -> amends.v1.SentReply
+	30, // 33: amends.v1.RecordedMessage.text:type_name -> amends.v1.UntrustedText
+	15, // 34: amends.v1.RecordedMessage.received_at:type_name -> google.protobuf.Timestamp
+	31, // 35: amends.v1.Decision.refunds:type_name -> amends.v1.ActionRefund
+	15, // 36: amends.v1.Decision.recheck_at:type_name -> google.protobuf.Timestamp
+	32, // 37: amends.v1.Decision.facts:type_name -> amends.v1.Claim
+	33, // 38: amends.v1.Reply.kind:type_name -> amends.v1.ReplyKind
+	34, // 39: amends.v1.Reply.status:type_name -> amends.v1.ReplyStatus
+	32, // 40: amends.v1.Reply.facts:type_name -> amends.v1.Claim
+	33, // 41: amends.v1.SentReply.kind:type_name -> amends.v1.ReplyKind
+	15, // 42: amends.v1.SentReply.sent_at:type_name -> google.protobuf.Timestamp
+	15, // 43: amends.v1.Deadlines.customer_reply:type_name -> google.protobuf.Timestamp
+	15, // 44: amends.v1.Deadlines.recheck:type_name -> google.protobuf.Timestamp
+	15, // 45: amends.v1.Deadlines.approval:type_name -> google.protobuf.Timestamp
+	15, // 46: amends.v1.Deadlines.effect:type_name -> google.protobuf.Timestamp
+	0,  // 47: amends.v1.TimelineEntry.state:type_name -> amends.v1.CaseState
+	15, // 48: amends.v1.TimelineEntry.at:type_name -> google.protobuf.Timestamp
+	49, // [49:49] is the sub-list for method output_type
+	49, // [49:49] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_case_proto_init() }

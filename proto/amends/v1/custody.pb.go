@@ -42,6 +42,9 @@ const (
 	CustodyStep_CUSTODY_STEP_CLOSE CustodyStep = 7
 	// Says what became of refunds whose outcome is not known.
 	CustodyStep_CUSTODY_STEP_SETTLE CustodyStep = 8
+	// Ends what only people were told of, with the reason as a note and without
+	// a word to the customer.
+	CustodyStep_CUSTODY_STEP_RESOLVE CustodyStep = 9
 )
 
 // Enum value maps for CustodyStep.
@@ -56,6 +59,7 @@ var (
 		6: "CUSTODY_STEP_INVESTIGATE",
 		7: "CUSTODY_STEP_CLOSE",
 		8: "CUSTODY_STEP_SETTLE",
+		9: "CUSTODY_STEP_RESOLVE",
 	}
 	CustodyStep_value = map[string]int32{
 		"CUSTODY_STEP_UNSPECIFIED": 0,
@@ -67,6 +71,7 @@ var (
 		"CUSTODY_STEP_INVESTIGATE": 6,
 		"CUSTODY_STEP_CLOSE":       7,
 		"CUSTODY_STEP_SETTLE":      8,
+		"CUSTODY_STEP_RESOLVE":     9,
 	}
 )
 
@@ -660,7 +665,7 @@ const file_amends_v1_custody_proto_rawDesc = "" +
 	"Settlement\x123\n" +
 	"\x0fidempotency_key\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xa0\x01R\x0eidempotencyKey\x12$\n" +
-	"\trefund_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\brefundId*\xf5\x01\n" +
+	"\trefund_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\brefundId*\x8f\x02\n" +
 	"\vCustodyStep\x12\x1c\n" +
 	"\x18CUSTODY_STEP_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11CUSTODY_STEP_TAKE\x10\x01\x12\x18\n" +
@@ -670,7 +675,8 @@ const file_amends_v1_custody_proto_rawDesc = "" +
 	"\x10CUSTODY_STEP_ASK\x10\x05\x12\x1c\n" +
 	"\x18CUSTODY_STEP_INVESTIGATE\x10\x06\x12\x16\n" +
 	"\x12CUSTODY_STEP_CLOSE\x10\a\x12\x17\n" +
-	"\x13CUSTODY_STEP_SETTLE\x10\bB7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
+	"\x13CUSTODY_STEP_SETTLE\x10\b\x12\x18\n" +
+	"\x14CUSTODY_STEP_RESOLVE\x10\tB7Z5github.com/amends-dev/amends/proto/amends/v1;amendsv1b\x06proto3"
 
 var (
 	file_amends_v1_custody_proto_rawDescOnce sync.Once

@@ -110,7 +110,9 @@ type CaseView struct {
 	// The newest of the customer's later messages, whatever became of each: in
 	// this case, in the linked one, or refused. Lets the gateway tell a retry from
 	// another body under the same key. Not shown.
-	Messages      []*ViewMessage `protobuf:"bytes,19,rep,name=messages,proto3" json:"messages,omitempty"`
+	Messages []*ViewMessage `protobuf:"bytes,19,rep,name=messages,proto3" json:"messages,omitempty"`
+	// The queue in which people find the case, while it is with them. Not shown.
+	Queue         string `protobuf:"bytes,20,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -276,6 +278,13 @@ func (x *CaseView) GetMessages() []*ViewMessage {
 		return x.Messages
 	}
 	return nil
+}
+
+func (x *CaseView) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
 }
 
 type ViewMessage struct {
@@ -1330,7 +1339,7 @@ var File_amends_v1_desk_proto protoreflect.FileDescriptor
 
 const file_amends_v1_desk_proto_rawDesc = "" +
 	"\n" +
-	"\x14amends/v1/desk.proto\x12\tamends.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xce\x06\n" +
+	"\x14amends/v1/desk.proto\x12\tamends.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xed\x06\n" +
 	"\bCaseView\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
 	"\acase_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06caseId\x12(\n" +
@@ -1355,7 +1364,8 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"bodySha256\x128\n" +
 	"\x14continued_by_case_id\x18\x11 \x01(\tB\a\xbaH\x04r\x02\x18@R\x11continuedByCaseId\x12!\n" +
 	"\achannel\x18\x12 \x01(\tB\a\xbaH\x04r\x02\x18@R\achannel\x12=\n" +
-	"\bmessages\x18\x13 \x03(\v2\x16.amends.v1.ViewMessageB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\bmessages\"`\n" +
+	"\bmessages\x18\x13 \x03(\v2\x16.amends.v1.ViewMessageB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\bmessages\x12\x1d\n" +
+	"\x05queue\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\x05queue\"`\n" +
 	"\vViewMessage\x12'\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x98\x01$R\tmessageId\x12(\n" +
