@@ -11,6 +11,8 @@ import (
 	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/entitlement"
 	"github.com/amends-dev/amends/internal/evidence"
+	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -71,7 +73,7 @@ func (s *step) action(refunds []*amendsv1.ActionRefund, by string) (*amendsv1.Ac
 var (
 	proposeAction = Effect{"action record", func(s *step) {
 		s.rec.Consumption.Proposals++
-		s.rec.Action, s.rec.ActionSha256 = s.propose()
+		s.setAction(s.propose())
 	}}
 	awaitApprover = Effect{"expiry timer", func(s *step) {
 		s.rec.Deadlines.Approval = s.rec.GetAction().GetExpires()
@@ -90,7 +92,8 @@ var (
 	}}
 	proposalBack = Effect{"the proposal does not count", func(s *step) { s.rec.Consumption.Proposals-- }}
 	voidAction   = Effect{"action void", func(s *step) {
-		s.rec.Action, s.rec.ActionSha256, s.rec.Deadlines.Approval = nil, "", nil
+		s.setAction(nil, "")
+		s.rec.Deadlines.Approval = nil
 	}}
 )
 
@@ -122,7 +125,7 @@ var (
 			s.failAttempt()
 		}
 		if s.rec.GetDeadlines().GetEffect() == nil {
-			s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.executeTask())))
+			s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.effectTask())))
 		}
 	}}
 	askAgainLater = Effect{"ask again, same key; withdraw instead when that was asked for", func(s *step) {
@@ -146,18 +149,28 @@ var (
 	}}
 	reconcileLater = Effect{"person's queue; ask again later, same key", func(s *step) {
 		s.rec.Deadlines.Effect = s.after(s.lim.EffectDeadlineMax)
+		if _, answered := s.in.Payload.(*amendsv1.EffectResult); answered {
+			s.rec.OutcomeUnknown = true // it has begun, or nothing would be in doubt
+		}
 		s.endAttempt()
 		s.transfer(QueueReconciliation, "", "outcome_undecidable")
 	}}
+	resume = Effect{"execute task again, same key", func(s *step) {
+		executeAgain.Apply(s)
+		s.say("the emergency stop was lifted; the executor is asked again with the same key")
+	}}
 	recordEffect = Effect{"record the effect", func(s *step) {
 		e, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
+		if old := s.rec.GetEffect(); old != nil && old.GetActionSha256() != e.GetActionSha256() {
+			s.dropConfirmation()
+		}
 		s.rec.Effect = proto.CloneOf(e)
 		s.say("executor: %s%s", effectWord(e.GetClass()), refundNames(e))
 		if e.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
 			s.rec.OutcomeUnknown = false
 			s.rec.Deadlines.Effect = nil
 			s.succeed()
-			s.cancelTasks("effect_settled", amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
+			s.cancelTasks("effect_settled", amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL, amendsv1.Slice_SLICE_SETTLE)
 		}
 		switch e.GetClass() {
 		case amendsv1.EffectClass_EFFECT_CLASS_REFUSED: // final
@@ -167,7 +180,7 @@ var (
 			s.rec.OutcomeUnknown = false
 		default: // an acknowledgement is above, the others leave it open
 		}
-		if s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL {
+		if sl := s.task.GetSlice(); sl == amendsv1.Slice_SLICE_CANCEL || sl == amendsv1.Slice_SLICE_SETTLE {
 			s.succeed() // it asked what became of the action, and has its answer
 		}
 	}}
@@ -189,6 +202,24 @@ var (
 		s.say("the provider says that refund %s failed", e.GetObjectId())
 	}}
 )
+
+// heldUp reports whether a lifted stop is what the case waits for: its last
+// attempt was held, and only a timer would ask again.
+func (s *step) heldUp(m *amendsv1.StopLifted) bool {
+	scope := m.GetReleased().GetScope()
+	st := s.rec.GetState()
+	if m.GetReleased().GetStopped() || s.in.sender() != string(roles.Orchestrator) || scope != subject.StopAll && scope != s.rec.GetTenant() ||
+		st != requested && st != reconciling || s.rec.GetDeadlines().GetEffect() == nil {
+		return false
+	}
+	for _, n := range s.rec.GetTasks() {
+		if effectful(n.GetSlice()) && running(n) != nil {
+			return false
+		}
+	}
+	a := s.executeTask().GetAttempts()
+	return len(a) > 0 && a[len(a)-1].GetReason() == reasonHeld && attemptable(s.effectTask())
+}
 
 // maxFailedRefunds is what a record can hold.
 const maxFailedRefunds = 64
