@@ -17,10 +17,10 @@ var (
 	ErrNoCase = errors.New("no such case")
 	// ErrHandled: the record already holds the input; send Outgoing again.
 	ErrHandled = errors.New("input is already in the record")
-	// ErrNothingDue: a timer fired and no deadline has passed; arm it again.
+	// ErrNothingDue: a timer fired and no deadline has passed, or a stop was
+	// lifted that does not hold the case; arm the timer again.
 	ErrNothingDue = errors.New("nothing is due")
-	// ErrNothingNew: the input changes nothing and is not worth a version: a
-	// finding that is known, a lifted stop that held nothing up. It is done with.
+	// ErrNothingNew: the case holds the finding already; it is done with.
 	ErrNothingNew = errors.New("nothing new to the case")
 	// ErrFull: the case has taken as many inputs as a case may.
 	ErrFull = errors.New("case takes no more inputs")
@@ -91,7 +91,7 @@ func Decide(prev *amendsv1.CaseRecord, in Input, lim Limits) (*amendsv1.CaseComm
 func (s *step) full() bool {
 	n := len(s.rec.GetHandled())
 	switch p := s.in.Payload.(type) {
-	case *amendsv1.TimerDue, *amendsv1.EffectResult, *amendsv1.EffectFinding, *amendsv1.CaseFinding:
+	case *amendsv1.TimerDue, *amendsv1.EffectResult, *amendsv1.StopLifted, *amendsv1.EffectFinding, *amendsv1.CaseFinding:
 		return false
 	case *amendsv1.ProviderEvent:
 		if p.GetKind() == refundFailed && s.ownRefund(p.GetObjectId()) {
@@ -173,6 +173,9 @@ func (s *step) classify() (Event, string, error) {
 		}
 		return ev, "", nil
 	}
+	if _, ok := s.in.Payload.(*amendsv1.StopLifted); ok {
+		return s.liftedEvent()
+	}
 	if reason := s.foreign(); reason != "" {
 		return "", reason, nil
 	}
@@ -182,9 +185,6 @@ func (s *step) classify() (Event, string, error) {
 		}
 	}
 	if f := findingOf(s.in.Payload); f != nil && s.knownFinding(f) {
-		return "", "", ErrNothingNew
-	}
-	if m, ok := s.in.Payload.(*amendsv1.StopLifted); ok && !s.heldUp(m) {
 		return "", "", ErrNothingNew
 	}
 	ev, refusal := s.event()

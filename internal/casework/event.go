@@ -36,6 +36,7 @@ const (
 	EventUndecidable     Event = "effect.undecidable"
 	EventNotBegun        Event = "effect.not_begun"
 	EventEffectOverdue   Event = "effect.overdue"
+	EventStopLifted      Event = "stop.lifted"
 	EventDraft           Event = "draft.returned"
 	EventReplyVerified   Event = "reply.verified"
 	EventReplyRejected   Event = "reply.rejected"
@@ -48,7 +49,6 @@ const (
 	EventUnsettled       Event = "executor.not_known_yet"
 	EventSettleFailed    Event = "settle.failed"
 	EventFinding         Event = "finding"
-	EventResumed         Event = "stop.lifted"
 	EventBudgetSpent     Event = "budget.spent"
 	EventCustodyTaken    Event = "custody.taken"
 	EventCustodyReleased Event = "custody.released"
@@ -116,9 +116,6 @@ func (s *step) event() (Event, string) {
 			return EventRefused, "findings_full"
 		}
 		return EventFinding, ""
-	case *amendsv1.StopLifted:
-		s.task = s.effectTask()
-		return EventResumed, ""
 	case *amendsv1.SignedDecision:
 		return s.decisionEvent(m)
 	case *amendsv1.CustodyDecision:
@@ -139,7 +136,7 @@ func (s *step) event() (Event, string) {
 		case amendsv1.Slice_SLICE_CONFIRM:
 			return s.confirmEvent(m), ""
 		case amendsv1.Slice_SLICE_SETTLE:
-			return settleEvent(m), ""
+			return s.settleEvent(m), ""
 		default:
 			return effectEvent(m)
 		}

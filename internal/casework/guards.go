@@ -140,6 +140,8 @@ var (
 	dispatchesLeft = Guard{"dispatches left", func(s *step) bool {
 		return asked(s.task) < s.lim.EffectDispatches && attemptable(s.task)
 	}}
+	attemptsEverLeft = Guard{"the task can hold another attempt", func(s *step) bool { return attemptable(s.task) }}
+
 	dispatchesEverLeft = Guard{"reconciliation tries left", func(s *step) bool {
 		return asked(s.task) < 3*s.lim.EffectDispatches && attemptable(s.task)
 	}}

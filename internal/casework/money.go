@@ -11,8 +11,6 @@ import (
 	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/entitlement"
 	"github.com/amends-dev/amends/internal/evidence"
-	"github.com/amends-dev/amends/internal/roles"
-	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -155,10 +153,6 @@ var (
 		s.endAttempt()
 		s.transfer(QueueReconciliation, "", "outcome_undecidable")
 	}}
-	resume = Effect{"execute task again, same key", func(s *step) {
-		executeAgain.Apply(s)
-		s.say("the emergency stop was lifted; the executor is asked again with the same key")
-	}}
 	recordEffect = Effect{"record the effect", func(s *step) {
 		e, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
 		if old := s.rec.GetEffect(); old != nil && old.GetActionSha256() != e.GetActionSha256() {
@@ -178,6 +172,10 @@ var (
 			s.endAttempt()
 		case amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN: // and never will be
 			s.rec.OutcomeUnknown = false
+		case amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT:
+			if s.task.GetSlice() == amendsv1.Slice_SLICE_SETTLE { // nobody asks again by itself
+				s.rec.OutcomeUnknown = false
+			}
 		default: // an acknowledgement is above, the others leave it open
 		}
 		if sl := s.task.GetSlice(); sl == amendsv1.Slice_SLICE_CANCEL || sl == amendsv1.Slice_SLICE_SETTLE {
@@ -202,24 +200,6 @@ var (
 		s.say("the provider says that refund %s failed", e.GetObjectId())
 	}}
 )
-
-// heldUp reports whether a lifted stop is what the case waits for: its last
-// attempt was held, and only a timer would ask again.
-func (s *step) heldUp(m *amendsv1.StopLifted) bool {
-	scope := m.GetReleased().GetScope()
-	st := s.rec.GetState()
-	if m.GetReleased().GetStopped() || s.in.sender() != string(roles.Orchestrator) || scope != subject.StopAll && scope != s.rec.GetTenant() ||
-		st != requested && st != reconciling || s.rec.GetDeadlines().GetEffect() == nil {
-		return false
-	}
-	for _, n := range s.rec.GetTasks() {
-		if effectful(n.GetSlice()) && running(n) != nil {
-			return false
-		}
-	}
-	a := s.executeTask().GetAttempts()
-	return len(a) > 0 && a[len(a)-1].GetReason() == reasonHeld && attemptable(s.effectTask())
-}
 
 // maxFailedRefunds is what a record can hold.
 const maxFailedRefunds = 64

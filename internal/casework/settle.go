@@ -1,6 +1,7 @@
 package casework
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/approval"
@@ -36,9 +37,6 @@ func settledIn(rec *amendsv1.CaseRecord, key string) bool {
 
 const (
 	settleTask = "settle"
-	// reasonAbsent is the executor's word that no refund exists, as a custodian
-	// said and it found.
-	reasonAbsent = "settled_absent"
 	// maxSettles bounds the questions about what custodians answered.
 	maxSettles = 24
 )
@@ -66,11 +64,11 @@ func (s *step) unsettleable(d *amendsv1.CustodyDecision) string {
 
 // settleEvent says what the executor made of a custodian's answers. Only what
 // it verified ends the doubt.
-func settleEvent(m *amendsv1.EffectResult) Event {
+func (s *step) settleEvent(m *amendsv1.EffectResult) Event {
 	switch c := m.GetClass(); {
 	case c == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED:
 		return EventAcknowledged
-	case c == amendsv1.EffectClass_EFFECT_CLASS_REFUSED && m.GetReason() == reasonAbsent:
+	case (c == amendsv1.EffectClass_EFFECT_CLASS_REFUSED || c == amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT) && s.answersAll(m):
 		return EventEffectRefused
 	case c == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN:
 		return EventNotBegun
@@ -78,6 +76,19 @@ func settleEvent(m *amendsv1.EffectResult) Event {
 		return EventUnsettled
 	}
 	return EventSettleFailed
+}
+
+// answersAll reports whether an answer leaves none of the refunds in doubt.
+func (s *step) answersAll(m *amendsv1.EffectResult) bool {
+	known := map[string]bool{}
+	for _, r := range m.GetRefunds() {
+		switch r.GetOutcome().GetClass() {
+		case amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, amendsv1.EffectClass_EFFECT_CLASS_REFUSED, amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT:
+			known[r.GetIdempotencyKey()] = true
+		default:
+		}
+	}
+	return !slices.ContainsFunc(inDoubt(s.rec), func(r *amendsv1.ActionRefund) bool { return !known[r.GetIdempotencyKey()] })
 }
 
 // Effects of settlement.
