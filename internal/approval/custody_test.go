@@ -96,16 +96,20 @@ func TestSettlementsThatAreNone(t *testing.T) {
 	t.Parallel()
 	k := key(t, "sam", "k1")
 	for name, change := range map[string]func(*amendsv1.CustodyDecision){
-		"none":                  func(d *amendsv1.CustodyDecision) { d.Settlements = nil },
-		"another case's key":    func(d *amendsv1.CustodyDecision) { d.Settlements[1].IdempotencyKey = "refund:req-1:pay_8472_b" },
-		"no payment":            func(d *amendsv1.CustodyDecision) { d.Settlements[1].IdempotencyKey = "refund:req-8472:" },
-		"twice":                 func(d *amendsv1.CustodyDecision) { d.Settlements[0] = d.GetSettlements()[1] },
-		"out of order":          func(d *amendsv1.CustodyDecision) { d.Settlements[0], d.Settlements[1] = d.GetSettlements()[1], d.GetSettlements()[0] },
-		"a line more":           func(d *amendsv1.CustodyDecision) { d.Settlements[1].RefundId = "rf_1\ntext=\"\"" },
-		"the sign for none":     func(d *amendsv1.CustodyDecision) { d.Settlements[1].RefundId = "-" },
-		"one refund for both":   func(d *amendsv1.CustodyDecision) { d.Settlements[0].RefundId = "rf_5521" },
-		"settled by another":    func(d *amendsv1.CustodyDecision) { d.Step = amendsv1.CustodyStep_CUSTODY_STEP_DECLINE },
-		"resolved without note": func(d *amendsv1.CustodyDecision) { d.Step, d.Settlements, d.Reason = amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE, nil, " " },
+		"none":               func(d *amendsv1.CustodyDecision) { d.Settlements = nil },
+		"another case's key": func(d *amendsv1.CustodyDecision) { d.Settlements[1].IdempotencyKey = "refund:req-1:pay_8472_b" },
+		"no payment":         func(d *amendsv1.CustodyDecision) { d.Settlements[1].IdempotencyKey = "refund:req-8472:" },
+		"twice":              func(d *amendsv1.CustodyDecision) { d.Settlements[0] = d.GetSettlements()[1] },
+		"out of order": func(d *amendsv1.CustodyDecision) {
+			d.Settlements[0], d.Settlements[1] = d.GetSettlements()[1], d.GetSettlements()[0]
+		},
+		"a line more":         func(d *amendsv1.CustodyDecision) { d.Settlements[1].RefundId = "rf_1\ntext=\"\"" },
+		"the sign for none":   func(d *amendsv1.CustodyDecision) { d.Settlements[1].RefundId = "-" },
+		"one refund for both": func(d *amendsv1.CustodyDecision) { d.Settlements[0].RefundId = "rf_5521" },
+		"settled by another":  func(d *amendsv1.CustodyDecision) { d.Step = amendsv1.CustodyStep_CUSTODY_STEP_DECLINE },
+		"resolved without note": func(d *amendsv1.CustodyDecision) {
+			d.Step, d.Settlements, d.Reason = amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE, nil, " "
+		},
 	} {
 		d := settlement()
 		change(d)

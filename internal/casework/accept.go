@@ -64,7 +64,7 @@ func (s *step) judge(acc *amendsv1.Acceptance) string {
 	if who, ok := author(s.in.Payload); ok && (string(who) != s.in.sender() || !fits(s.in.Payload, s.task.GetSlice())) {
 		return "field_not_owned"
 	}
-	effect := s.task.GetSlice() == amendsv1.Slice_SLICE_EXECUTE || s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL
+	effect := effectful(s.task.GetSlice())
 	if open := running(s.task) == s.attempt; !effect && !open {
 		switch s.attempt.GetStatus() {
 		case amendsv1.AttemptStatus_ATTEMPT_STATUS_CANCELLED:
@@ -94,7 +94,8 @@ func (s *step) judge(acc *amendsv1.Acceptance) string {
 		return reason
 	}
 	acc.EvidenceValid = true
-	if acc.NextActionAuthorised = !Closed(s.rec); !acc.NextActionAuthorised {
+	confirms := s.task.GetSlice() == amendsv1.Slice_SLICE_CONFIRM
+	if acc.NextActionAuthorised = confirms || !Closed(s.rec); !acc.NextActionAuthorised {
 		return "case_closed"
 	}
 	return ""
@@ -116,7 +117,11 @@ func (s *step) context() string {
 			return "stale_draft"
 		}
 	case *amendsv1.EffectResult:
-		if p.GetActionSha256() != s.rec.GetActionSha256() {
+		of := s.rec.GetActionSha256()
+		if s.task.GetSlice() == amendsv1.Slice_SLICE_CONFIRM {
+			of = s.rec.GetEffect().GetActionSha256()
+		}
+		if p.GetActionSha256() != of {
 			return "action_mismatch"
 		}
 	}
@@ -189,7 +194,7 @@ func fits(p proto.Message, slice amendsv1.Slice) bool {
 	case *amendsv1.Verification:
 		return slice == amendsv1.Slice_SLICE_VERIFY
 	case *amendsv1.EffectResult:
-		return slice == amendsv1.Slice_SLICE_EXECUTE || slice == amendsv1.Slice_SLICE_CANCEL
+		return byExecutor(slice)
 	}
 	return false
 }

@@ -239,6 +239,9 @@ func TestForeignInputsAreRefused(t *testing.T) {
 		t.Errorf("somebody's refund reopened the case: %s", casework.StateName(w.rec.GetState()))
 	}
 	event("8472", "refund.failed", "rf_5521")
+	w.status = amendsv1.RefundStatus_REFUND_STATUS_FAILED
+	confirm := w.mustTask(amendsv1.Slice_SLICE_CONFIRM)
+	w.apply(w.reply(confirm, w.work(confirm)))
 	if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
 		t.Errorf("the case's own refund failed and it is %s", casework.StateName(w.rec.GetState()))
 	}

@@ -55,6 +55,18 @@ var terms = map[amendsv1.Slice]sliceTerms{
 		completion: "not begun, or what has begun", onTimeout: "asked again",
 		discloses: []string{"action"},
 	},
+	amendsv1.Slice_SLICE_CONFIRM: {
+		tools:   []string{roles.ToolReadOrder, roles.ToolGetRefund},
+		purpose: "read again what became of refunds that were made", capability: "refund.confirm",
+		completion: "every refund as the provider has it now", onTimeout: "asked again, then a person",
+		discloses: []string{"action", "provider_events"},
+	},
+	amendsv1.Slice_SLICE_SETTLE: {
+		tools:   []string{roles.ToolReadOrder, roles.ToolGetRefund, roles.ToolListRefunds},
+		purpose: "verify what a custodian says became of refunds in doubt", capability: "refund.settle",
+		completion: "the outcome of every refund in doubt, or why it stays in doubt", onTimeout: "asked again",
+		discloses: []string{"action", "custody_decision"},
+	},
 }
 
 func permittedTools(slice amendsv1.Slice) []string { return terms[slice].tools }
@@ -143,6 +155,10 @@ func assignment(rec *amendsv1.CaseRecord, n *amendsv1.TaskNode, a *amendsv1.Atte
 		out.Input = &amendsv1.TaskAssign_Execute{Execute: &amendsv1.ExecuteOrder{Action: rec.GetAction(), Approvals: approvalsOf(rec), CancelRevision: rec.GetCancelRevision()}}
 	case amendsv1.Slice_SLICE_CANCEL:
 		out.Input = &amendsv1.TaskAssign_Cancel{Cancel: &amendsv1.CancelOrder{Action: rec.GetAction(), CancelRevision: rec.GetCancelRevision()}}
+	case amendsv1.Slice_SLICE_CONFIRM:
+		out.Input = &amendsv1.TaskAssign_Confirm{Confirm: &amendsv1.ConfirmOrder{Action: EffectAction(rec), Events: first(rec.GetUnconfirmed(), int(rec.GetConfirming()))}}
+	case amendsv1.Slice_SLICE_SETTLE:
+		out.Input = &amendsv1.TaskAssign_Settle{Settle: &amendsv1.SettleOrder{Action: rec.GetAction(), Decision: rec.GetSettlement()}}
 	default: // no such slice: the assignment stays without input, and sealing refuses it
 	}
 	return out

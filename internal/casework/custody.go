@@ -6,6 +6,7 @@ import (
 	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/entitlement"
 	"github.com/amends-dev/amends/internal/evidence"
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/money"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -31,29 +32,29 @@ const maxCustodyEvents = 64
 
 // Effects of custody.
 var handOver = Effect{"custody to a person; reply: hand-off notice", func(s *step) {
-	s.takeCustody()
+	s.takeCustody(QueueHandoff)
 	s.startReply(amendsv1.ReplyKind_REPLY_KIND_HANDOFF)
 }}
 
 // personWrites hands over without another text: the desk could not produce
 // one that was verified.
 var personWrites = Effect{"a person writes", func(s *step) {
-	s.takeCustody()
+	s.takeCustody(QueueHandoff)
 	s.dropReply("person_writes")
 	s.rec.Reply = nil
 }}
 
-func (s *step) takeCustody() {
+func (s *step) takeCustody(queue string) {
 	reason := s.custodyReason()
 	if n := s.executeTask(); n != nil && running(n) != nil {
 		s.rec.OutcomeUnknown = true // nobody waits for its answer any more
 	}
-	s.cancelTasks("handed_over", amendsv1.Slice_SLICE_PAYMENT, amendsv1.Slice_SLICE_POLICY, amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
+	s.cancelTasks("handed_over", amendsv1.Slice_SLICE_PAYMENT, amendsv1.Slice_SLICE_POLICY, amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL, amendsv1.Slice_SLICE_SETTLE)
 	s.rec.Deadlines = &amendsv1.Deadlines{}
 	author := s.author()
-	s.transfer(QueueHandoff, "", reason)
+	s.transfer(queue, "", reason)
 	if author != "" {
-		s.transfer(QueueHandoff, author, reason)
+		s.transfer(queue, author, reason)
 	}
 	s.say("handed to people: %s", reason)
 }
@@ -62,11 +63,13 @@ func (s *step) custodyReason() string {
 	last := orDefault(s.failure, s.finding.Reason)
 	switch p := s.in.Payload.(type) {
 	case *amendsv1.EffectResult:
-		last = orDefault(p.GetReason(), "effect_not_as_approved")
+		last = orDefault(s.failure, orDefault(p.GetReason(), "effect_not_as_approved"))
 	case *amendsv1.Verification:
 		last = "reply_not_verified"
 	case *amendsv1.ProviderEvent:
-		last = p.GetKind()
+		last = orDefault(s.failure, p.GetKind())
+	case *amendsv1.EffectFinding, *amendsv1.CaseFinding:
+		last = findingOf(p).GetCode()
 	case *amendsv1.CaseOpened, *amendsv1.CustomerMessage:
 		last = orDefault(last, s.rec.GetTriage().GetReason())
 	}
@@ -137,6 +140,12 @@ func (s *step) custodyEvent(d *amendsv1.CustodyDecision) (Event, string) {
 	case d.GetPacketSha256() != PacketSHA256(s.rec):
 		return EventRefused, "record_changed"
 	}
+	if d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_SETTLE {
+		if reason := s.unsettleable(d); reason != "" {
+			return EventRefused, reason
+		}
+		return EventSettles, ""
+	}
 	if s.rec.GetOutcomeUnknown() {
 		// Whatever people decide, it first has to be known whether money moved.
 		if d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_INVESTIGATE && s.executeTask() != nil && len(s.executeTask().GetAttempts()) < maxAttempts {
@@ -144,7 +153,15 @@ func (s *step) custodyEvent(d *amendsv1.CustodyDecision) (Event, string) {
 		}
 		return EventRefused, "outcome_unknown"
 	}
+	if s.rec.GetCustomerId() == ident.Desk && d.GetStep() != amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE {
+		return EventRefused, "no_customer"
+	}
 	switch d.GetStep() {
+	case amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE:
+		if !s.quiet() {
+			return EventRefused, "customer_waits"
+		}
+		return EventResolved, ""
 	case amendsv1.CustodyStep_CUSTODY_STEP_PROPOSE:
 		if reason := s.unproposable(d); reason != "" {
 			return EventRefused, reason
@@ -203,13 +220,13 @@ func (s *step) custodyDecision() *amendsv1.CustodyDecision {
 var (
 	takeCase = Effect{"custody to the signer", func(s *step) {
 		d := s.custodyDecision()
-		s.transfer(QueueHandoff, d.GetCustodianId(), orDefault(d.GetReason(), "taken"))
+		s.transfer(s.rec.GetCustody().GetQueue(), d.GetCustodianId(), orDefault(d.GetReason(), "taken"))
 		s.say("taken by %s until %s", d.GetCustodianId(), s.rec.GetCustody().GetUntil().AsTime().UTC().Format("2006-01-02T15:04:05Z"))
 	}}
 	releaseCase = Effect{"custody back to the queue", func(s *step) {
 		d := s.custodyDecision()
 		why := s.rec.GetCustody().GetReason()
-		s.transfer(QueueHandoff, "", orDefault(d.GetReason(), "released"))
+		s.transfer(s.rec.GetCustody().GetQueue(), "", orDefault(d.GetReason(), "released"))
 		s.rec.Custody.Reason = why // why people have it at all
 		s.say("given back to the queue by %s", d.GetCustodianId())
 	}}
@@ -240,7 +257,7 @@ var (
 	proposeByPerson = Effect{"action record, proposed by the custodian", func(s *step) {
 		d := s.custodyDecision()
 		s.rec.Consumption.Proposals++
-		s.rec.Action, s.rec.ActionSha256 = s.action(d.GetRefunds(), d.GetCustodianId())
+		s.setAction(s.action(d.GetRefunds(), d.GetCustodianId()))
 		if total, err := approval.Total(s.rec.GetAction()); err == nil { // it was canonical when it was judged
 			s.rec.Decision.ApproversNeeded = uint32(max(s.approversFor(total), 1))
 		}
@@ -251,7 +268,7 @@ var (
 			Reason: reasonDeclinedByPerson, EvidenceComplete: old.GetEvidenceComplete(), CallIds: old.GetCallIds(),
 			PolicyCitation: old.GetPolicyCitation(), Facts: established(old.GetFacts()), Rules: entitlement.RuleSet,
 		}
-		s.rec.Action, s.rec.ActionSha256 = nil, ""
+		s.setAction(nil, "")
 	}}
 	awaitAnswer = Effect{"deadline", func(s *step) { s.rec.Deadlines.CustomerReply = s.after(s.lim.ClarifyDeadline) }}
 	sendWritten = Effect{"reply: the custodian's words, VERIFYING", func(s *step) {
@@ -266,7 +283,7 @@ var (
 		s.dispatch(amendsv1.Slice_SLICE_VERIFY, "verify-"+s.count(amendsv1.Slice_SLICE_VERIFY))
 	}}
 	investigateAgain = Effect{"plan: payment and policy, once more", func(s *step) {
-		s.rec.Action, s.rec.ActionSha256 = nil, ""
+		s.setAction(nil, "")
 		if s.dispatch(amendsv1.Slice_SLICE_PAYMENT, "pay") && !s.statusOnly() {
 			s.dispatch(amendsv1.Slice_SLICE_POLICY, "pol")
 		}

@@ -38,6 +38,12 @@ func (w *world) custody(step amendsv1.CustodyStep, who string, valid bool, chang
 		}}
 	case asks:
 		d.Text = "Which of the two payments do you not recognise?"
+	case resolves:
+		d.Reason = "booked by hand"
+	case settles:
+		for _, r := range w.rec.GetAction().GetRefunds() {
+			d.Settlements = append(d.Settlements, &amendsv1.Settlement{IdempotencyKey: r.GetIdempotencyKey(), RefundId: "rf_5521"})
+		}
 	case closes:
 		d.Text = "A person reviewed your request and decided against it."
 	default: // the others carry nothing

@@ -17,8 +17,11 @@ var (
 	ErrNoCase = errors.New("no such case")
 	// ErrHandled: the record already holds the input; send Outgoing again.
 	ErrHandled = errors.New("input is already in the record")
-	// ErrNothingDue: a timer fired and no deadline has passed; arm it again.
+	// ErrNothingDue: a timer fired and no deadline has passed, or a stop was
+	// lifted that does not hold the case; arm the timer again.
 	ErrNothingDue = errors.New("nothing is due")
+	// ErrNothingNew: the case holds the finding already; it is done with.
+	ErrNothingNew = errors.New("nothing new to the case")
 	// ErrFull: the case has taken as many inputs as a case may.
 	ErrFull = errors.New("case takes no more inputs")
 )
@@ -82,17 +85,17 @@ func Decide(prev *amendsv1.CaseRecord, in Input, lim Limits) (*amendsv1.CaseComm
 }
 
 // full reports whether the case takes the input no more. What comes from
-// outside stops first; then what only a specialist says; an effect, a timer and
-// the news that the case's own refund failed are always taken: they are bounded
-// by the dispatches and end with a person.
+// outside stops first; then what only a specialist says; an effect, a timer,
+// a finding and the news that the case's own refund failed are always taken:
+// they are bounded by the dispatches or their number and end with a person.
 func (s *step) full() bool {
 	n := len(s.rec.GetHandled())
 	switch p := s.in.Payload.(type) {
-	case *amendsv1.TimerDue, *amendsv1.EffectResult:
+	case *amendsv1.TimerDue, *amendsv1.EffectResult, *amendsv1.StopLifted, *amendsv1.EffectFinding, *amendsv1.CaseFinding:
 		return false
 	case *amendsv1.ProviderEvent:
 		if p.GetKind() == refundFailed && s.ownRefund(p.GetObjectId()) {
-			return false
+			return n >= s.lim.Inputs+maxUnconfirmed
 		}
 	}
 	return n >= s.lim.Inputs || fromOutside(s.in) && n >= s.lim.Inputs-s.lim.InputReserve
@@ -127,7 +130,8 @@ func begin(prev *amendsv1.CaseRecord, in Input, lim Limits) (*step, error) {
 }
 
 // open gives the record an input begins, or nil: a post opens its own case,
-// a message to a closed case the linked one the shell found for it.
+// a message to a closed case the linked one the shell found for it, a finding
+// about no case one that only people see.
 func open(in Input) *amendsv1.CaseRecord {
 	env := in.GetEnvelope()
 	rec := &amendsv1.CaseRecord{
@@ -146,6 +150,8 @@ func open(in Input) *amendsv1.CaseRecord {
 		rec.CaseId, rec.ContinuesCaseId = in.GetOpensCaseId(), env.GetCaseId()
 		rec.Channel, rec.BodySha256 = m.GetChannel(), m.GetBodySha256()
 		return rec
+	case *amendsv1.EffectFinding, *amendsv1.CaseFinding:
+		return openForFinding(in, rec)
 	}
 	return nil
 }
@@ -158,11 +164,17 @@ func (s *step) classify() (Event, string, error) {
 		switch {
 		case ev == "":
 			return "", "", ErrNothingDue
+		case ev == EventUnconfirmed: // ends with a person, in closed cases too
+			s.retryable = s.retryable && len(s.rec.GetHandled()) < s.lim.Inputs
+			return ev, "", nil
 		case len(s.rec.GetHandled()) >= s.lim.Inputs:
 			s.failure = "inputs_spent"
 			return EventBudgetSpent, "", nil
 		}
 		return ev, "", nil
+	}
+	if _, ok := s.in.Payload.(*amendsv1.StopLifted); ok {
+		return s.liftedEvent()
 	}
 	if reason := s.foreign(); reason != "" {
 		return "", reason, nil
@@ -171,6 +183,9 @@ func (s *step) classify() (Event, string, error) {
 		if reason := s.accept(); reason != "" {
 			return "", reason, nil
 		}
+	}
+	if f := findingOf(s.in.Payload); f != nil && s.knownFinding(f) {
+		return "", "", ErrNothingNew
 	}
 	ev, refusal := s.event()
 	return ev, refusal, nil
@@ -207,7 +222,7 @@ func (s *step) take(ev Event) error {
 // internal reports whether the desk gave itself the event; such an event
 // without a row is a hole in the table, not a bad input.
 func (s *step) internal(ev Event) bool {
-	return ev == EventMerge || ev == EventTriaged || ev == EventBudgetSpent
+	return ev == EventMerge || ev == EventTriaged || ev == EventBudgetSpent || ev == EventUnconfirmed
 }
 
 func (s *step) pop() Event {

@@ -36,12 +36,19 @@ const (
 	EventUndecidable     Event = "effect.undecidable"
 	EventNotBegun        Event = "effect.not_begun"
 	EventEffectOverdue   Event = "effect.overdue"
+	EventStopLifted      Event = "stop.lifted"
 	EventDraft           Event = "draft.returned"
 	EventReplyVerified   Event = "reply.verified"
 	EventReplyRejected   Event = "reply.rejected"
 	EventRecheckDue      Event = "recheck.due"
 	EventCustomerOverdue Event = "customer.overdue"
-	EventRefundFailed    Event = "provider.refund_failed"
+	EventRefundNews      Event = "provider.event.own_refund"
+	EventConfirmed       Event = "confirm.answered"
+	EventRefundFailed    Event = "confirm.refund_failed"
+	EventUnconfirmed     Event = "confirm.failed"
+	EventUnsettled       Event = "executor.not_known_yet"
+	EventSettleFailed    Event = "settle.failed"
+	EventFinding         Event = "finding"
 	EventBudgetSpent     Event = "budget.spent"
 	EventCustodyTaken    Event = "custody.taken"
 	EventCustodyReleased Event = "custody.released"
@@ -51,6 +58,8 @@ const (
 	EventInvestigate     Event = "custody.investigates"
 	EventReconcile       Event = "custody.reconciles"
 	EventWritten         Event = "custody.closes"
+	EventSettles         Event = "custody.settles"
+	EventResolved        Event = "custody.resolves"
 	EventRefused         Event = "input.refused"
 )
 
@@ -98,10 +107,15 @@ func (s *step) event() (Event, string) {
 	case *amendsv1.CaseCancel:
 		return EventCancel, ""
 	case *amendsv1.ProviderEvent:
-		if m.GetKind() == refundFailed && s.ownRefund(m.GetObjectId()) {
-			return EventRefundFailed, ""
+		if s.newsOf(m) {
+			return EventRefundNews, ""
 		}
 		return EventProvider, ""
+	case *amendsv1.EffectFinding, *amendsv1.CaseFinding:
+		if len(s.rec.GetFindings()) >= maxFindings {
+			return EventRefused, "findings_full"
+		}
+		return EventFinding, ""
 	case *amendsv1.SignedDecision:
 		return s.decisionEvent(m)
 	case *amendsv1.CustodyDecision:
@@ -118,9 +132,22 @@ func (s *step) event() (Event, string) {
 		}
 		return EventReplyRejected, ""
 	case *amendsv1.EffectResult:
-		return effectEvent(m)
+		switch s.task.GetSlice() {
+		case amendsv1.Slice_SLICE_CONFIRM:
+			return s.confirmEvent(m), ""
+		case amendsv1.Slice_SLICE_SETTLE:
+			return s.settleEvent(m), ""
+		default:
+			return effectEvent(m)
+		}
 	case *amendsv1.TaskError:
-		return EventAttemptFailed, ""
+		switch {
+		case s.task.GetSlice() != amendsv1.Slice_SLICE_CONFIRM:
+			return EventAttemptFailed, ""
+		case s.retryable:
+			return EventUnsettled, ""
+		}
+		return EventUnconfirmed, ""
 	}
 	return EventRefused, "type_unexpected"
 }
@@ -152,6 +179,13 @@ func (s *step) foreign() string {
 	case *amendsv1.ProviderEvent:
 		if m.GetOrderId() != s.rec.GetTriage().GetOrderId() {
 			return "order_mismatch"
+		}
+	case *amendsv1.EffectFinding, *amendsv1.CaseFinding:
+		switch {
+		case findingOf(m).GetTenant() != s.rec.GetTenant():
+			return "tenant_mismatch"
+		case s.in.sender() != string(finder(m)):
+			return "author_mismatch"
 		}
 	}
 	return ""

@@ -1,7 +1,6 @@
 package casework
 
 import (
-	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/entitlement"
@@ -37,8 +36,15 @@ var (
 // may say so (TRUTH-1).
 var nothingMoved = Guard{"nothing was refunded", func(s *step) bool { return !s.moved() }}
 
-func (s *step) moved() bool {
-	if s.rec.GetOutcomeUnknown() {
+// neverRefunded: no action of this case made a refund; the current one has not
+// begun, says the executor.
+var neverRefunded = Guard{"no refund was made", func(s *step) bool { return !s.refunded() }}
+
+func (s *step) moved() bool { return s.rec.GetOutcomeUnknown() || s.refunded() }
+
+// refunded reports whether this case made a refund, by this action or another.
+func (s *step) refunded() bool {
+	if s.rec.GetEffectAction() != nil {
 		return true
 	}
 	for _, r := range s.rec.GetEffect().GetRefunds() {
@@ -99,6 +105,14 @@ func (s *step) fromPeople() (at time.Time) {
 // maxAttempts is what a task can hold.
 const maxAttempts = 96
 
+// attemptable reports whether a task can be asked once more.
+func attemptable(n *amendsv1.TaskNode) bool {
+	if n.GetSlice() == amendsv1.Slice_SLICE_SETTLE {
+		return len(n.GetAttempts()) < maxSettles
+	}
+	return len(n.GetAttempts()) < maxAttempts
+}
+
 // Guards of approval and effect.
 var (
 	enoughApprovers = Guard{"valid, approvers enough", func(s *step) bool {
@@ -121,11 +135,15 @@ var (
 		a := s.task.GetAttempts()
 		return len(a) > 0 && a[len(a)-1] == s.attempt
 	}}
+	isWithdrawal = Guard{"answers the withdrawal", func(s *step) bool { return s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL }}
+
 	dispatchesLeft = Guard{"dispatches left", func(s *step) bool {
-		return asked(s.task) < s.lim.EffectDispatches && len(s.task.GetAttempts()) < maxAttempts
+		return asked(s.task) < s.lim.EffectDispatches && attemptable(s.task)
 	}}
+	attemptsEverLeft = Guard{"the task can hold another attempt", func(s *step) bool { return attemptable(s.task) }}
+
 	dispatchesEverLeft = Guard{"reconciliation tries left", func(s *step) bool {
-		return asked(s.task) < 3*s.lim.EffectDispatches && len(s.task.GetAttempts()) < maxAttempts
+		return asked(s.task) < 3*s.lim.EffectDispatches && attemptable(s.task)
 	}}
 )
 
@@ -142,7 +160,7 @@ func matches(s *step) bool {
 		if got.GetIdempotencyKey() != want.GetIdempotencyKey() || got.GetPaymentId() != want.GetPaymentId() ||
 			!money.Equal(got.GetAmount(), want.GetAmount()) || got.GetOutcome().GetRefundId() == "" ||
 			got.GetOutcome().GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED || !moving(got.GetOutcome().GetProviderStatus()) ||
-			got.GetReadBack() != nil && !moving(got.GetReadBack().GetStatus()) || slices.Contains(s.rec.GetFailedRefunds(), got.GetOutcome().GetRefundId()) {
+			got.GetReadBack() != nil && !moving(got.GetReadBack().GetStatus()) {
 			return false
 		}
 	}

@@ -21,14 +21,17 @@ type Limits struct {
 	// EffectDispatches bounds how often one action is asked for before people
 	// reconcile it.
 	EffectDispatches int
-	ApprovalExpiry   time.Duration
-	Proposals        int
-	RecheckEvery     time.Duration
-	Rechecks         int
-	Redrafts         int
-	Clarifications   int
-	ClarifyDeadline  time.Duration
-	Delegations      int
+	// Confirmations bounds how often one question about refunds that were made
+	// is asked before people have the case.
+	Confirmations   int
+	ApprovalExpiry  time.Duration
+	Proposals       int
+	RecheckEvery    time.Duration
+	Rechecks        int
+	Redrafts        int
+	Clarifications  int
+	ClarifyDeadline time.Duration
+	Delegations     int
 	// Reserve is kept out of Delegations for the reply that hands a case over.
 	Reserve     int
 	ModelTokens int
@@ -61,7 +64,7 @@ func (l Limits) DelegationsOf(rec *amendsv1.CaseRecord) int {
 func DefaultLimits() Limits {
 	return Limits{
 		Deadline: 30 * time.Second, Attempts: 3,
-		EffectDeadline: 10 * time.Second, EffectDeadlineMax: 10 * time.Minute, EffectDispatches: 30,
+		EffectDeadline: 10 * time.Second, EffectDeadlineMax: 10 * time.Minute, EffectDispatches: 30, Confirmations: 12,
 		ApprovalExpiry: 30 * time.Minute, Proposals: 2,
 		RecheckEvery: 4 * time.Hour, Rechecks: 6,
 		Redrafts: 2, Clarifications: 2, ClarifyDeadline: 72 * time.Hour,

@@ -71,7 +71,7 @@ func (s *step) action(refunds []*amendsv1.ActionRefund, by string) (*amendsv1.Ac
 var (
 	proposeAction = Effect{"action record", func(s *step) {
 		s.rec.Consumption.Proposals++
-		s.rec.Action, s.rec.ActionSha256 = s.propose()
+		s.setAction(s.propose())
 	}}
 	awaitApprover = Effect{"expiry timer", func(s *step) {
 		s.rec.Deadlines.Approval = s.rec.GetAction().GetExpires()
@@ -90,7 +90,8 @@ var (
 	}}
 	proposalBack = Effect{"the proposal does not count", func(s *step) { s.rec.Consumption.Proposals-- }}
 	voidAction   = Effect{"action void", func(s *step) {
-		s.rec.Action, s.rec.ActionSha256, s.rec.Deadlines.Approval = nil, "", nil
+		s.setAction(nil, "")
+		s.rec.Deadlines.Approval = nil
 	}}
 )
 
@@ -122,7 +123,7 @@ var (
 			s.failAttempt()
 		}
 		if s.rec.GetDeadlines().GetEffect() == nil {
-			s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.executeTask())))
+			s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.effectTask())))
 		}
 	}}
 	askAgainLater = Effect{"ask again, same key; withdraw instead when that was asked for", func(s *step) {
@@ -146,18 +147,24 @@ var (
 	}}
 	reconcileLater = Effect{"person's queue; ask again later, same key", func(s *step) {
 		s.rec.Deadlines.Effect = s.after(s.lim.EffectDeadlineMax)
+		if _, answered := s.in.Payload.(*amendsv1.EffectResult); answered {
+			s.rec.OutcomeUnknown = true // it has begun, or nothing would be in doubt
+		}
 		s.endAttempt()
 		s.transfer(QueueReconciliation, "", "outcome_undecidable")
 	}}
 	recordEffect = Effect{"record the effect", func(s *step) {
 		e, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
+		if old := s.rec.GetEffect(); old != nil && old.GetActionSha256() != e.GetActionSha256() {
+			s.dropConfirmation()
+		}
 		s.rec.Effect = proto.CloneOf(e)
 		s.say("executor: %s%s", effectWord(e.GetClass()), refundNames(e))
 		if e.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
 			s.rec.OutcomeUnknown = false
 			s.rec.Deadlines.Effect = nil
 			s.succeed()
-			s.cancelTasks("effect_settled", amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL)
+			s.cancelTasks("effect_settled", amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL, amendsv1.Slice_SLICE_SETTLE)
 		}
 		switch e.GetClass() {
 		case amendsv1.EffectClass_EFFECT_CLASS_REFUSED: // final
@@ -165,9 +172,13 @@ var (
 			s.endAttempt()
 		case amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN: // and never will be
 			s.rec.OutcomeUnknown = false
+		case amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT:
+			if s.task.GetSlice() == amendsv1.Slice_SLICE_SETTLE { // nobody asks again by itself
+				s.rec.OutcomeUnknown = false
+			}
 		default: // an acknowledgement is above, the others leave it open
 		}
-		if s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL {
+		if sl := s.task.GetSlice(); sl == amendsv1.Slice_SLICE_CANCEL || sl == amendsv1.Slice_SLICE_SETTLE {
 			s.succeed() // it asked what became of the action, and has its answer
 		}
 	}}

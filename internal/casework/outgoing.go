@@ -131,6 +131,9 @@ func View(rec *amendsv1.CaseRecord) *amendsv1.CaseView {
 		Channel: rec.GetChannel(), Next: nextWord(rec), ContinuedByCaseId: rec.GetContinuedByCaseId(),
 		Messages: viewMessages(rec),
 	}
+	if st := rec.GetState(); st == handoff || st == reconciling {
+		v.Queue = rec.GetCustody().GetQueue()
+	}
 	last := none
 	for _, t := range rec.GetTimeline() {
 		if t.GetState() != last {

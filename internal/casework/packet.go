@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/custody"
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/money"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -20,7 +21,7 @@ const (
 // Field classes of the record that a custodian is shown, and those that are
 // not: how the desk came to a text is no matter for whoever decides the case.
 var (
-	packetIncludes = []string{"decision", "payment", "policy", "customer_statements", "effect", "replies", "conflicts"}
+	packetIncludes = []string{"decision", "payment", "policy", "customer_statements", "effect", "findings", "replies", "conflicts"}
 	packetExcludes = []string{"drafts", "verifier_checks", "task_contracts", "tokens_and_cost", "transcript"}
 )
 
@@ -50,10 +51,8 @@ func Packet(rec *amendsv1.CaseRecord) *amendsv1.CustodyPacket {
 	for _, r := range rec.GetReplies() {
 		p.Promised = append(p.Promised, replyWord(r.GetKind())+" reply of "+r.GetSentAt().AsTime().UTC().Format(time.RFC3339)+": "+r.GetText())
 	}
-	if rec.GetOutcomeUnknown() {
-		p.OpenQuestions = append(p.OpenQuestions, "whether the refund that was asked for exists")
-	}
-	if !rec.GetPayment().GetComplete() {
+	p.OpenQuestions = append(p.OpenQuestions, moneyQuestions(rec)...)
+	if !rec.GetPayment().GetComplete() && rec.GetCustomerId() != ident.Desk {
 		p.OpenQuestions = append(p.OpenQuestions, "payment evidence is missing or not complete")
 	}
 	for _, c := range rec.GetConflicts() {
@@ -79,6 +78,55 @@ func Packet(rec *amendsv1.CaseRecord) *amendsv1.CustodyPacket {
 		p.RiskMarkers[i] = clip(p.RiskMarkers[i], 64)
 	}
 	return p
+}
+
+// moneyQuestions are those about refunds: what is in doubt, and what a person
+// can answer to it; what did not last; which records disagree.
+func moneyQuestions(rec *amendsv1.CaseRecord) (out []string) {
+	for _, r := range inDoubt(rec) {
+		out = append(out, "does the refund of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+" exist? settle "+r.GetIdempotencyKey()+" with its refund id, or none")
+	}
+	if rec.GetOutcomeUnknown() {
+		out = append(out, "the executor could not tell: "+orDefault(rec.GetEffect().GetReason(), "no answer"))
+		for _, t := range rec.GetTasks() {
+			if t.GetSlice() == amendsv1.Slice_SLICE_SETTLE && t.GetReason() != "" {
+				out = append(out, "the last answer of a custodian did not settle it: "+t.GetReason())
+			}
+		}
+	}
+	for _, r := range rec.GetEffect().GetRefunds() {
+		if o := r.GetOutcome(); o.GetRefundId() != "" && failed(o.GetProviderStatus()) {
+			out = append(out, "refund "+o.GetRefundId()+" of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+" is "+statusWord(o.GetProviderStatus())+": what does the customer get instead?")
+		}
+	}
+	for _, e := range rec.GetUnconfirmed() {
+		out = addOnce(out, "the provider reported "+e.GetKind()+" of "+e.GetObjectId()+"; not confirmed")
+	}
+	for _, f := range rec.GetFindings() {
+		out = append(out, findingLine(f))
+	}
+	return out
+}
+
+// findingLine says what disagrees, every record with its source.
+func findingLine(f *amendsv1.EffectFinding) string {
+	var b strings.Builder
+	b.WriteString(f.GetCode() + ", order " + f.GetOrderId())
+	if f.GetRefundId() != "" {
+		b.WriteString(", refund " + f.GetRefundId())
+	}
+	between := ": "
+	for _, r := range f.GetRecords() {
+		b.WriteString(between + strings.TrimRight(r.GetSource()+" "+r.GetKind()+" "+r.GetId(), " "))
+		if r.GetAmount() != nil {
+			b.WriteString(" " + money.Format(r.GetAmount()))
+		}
+		if r.GetStatus() != "" {
+			b.WriteString(" " + r.GetStatus())
+		}
+		between = "; "
+	}
+	return b.String() + " (" + f.GetFindingId() + ")"
 }
 
 // PacketSHA256 names the packet of a record as it is.

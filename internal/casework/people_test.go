@@ -110,6 +110,7 @@ func TestAWithdrawalAfterARefundIsForPeople(t *testing.T) {
 	w.settle()
 	w.is("VERIFIED_CLOSED")
 	w.apply(w.input("gateway", &amendsv1.ProviderEvent{OrderId: "8472", Kind: "refund.failed", ObjectId: "rf_5521"}, nil))
+	w.status = amendsv1.RefundStatus_REFUND_STATUS_FAILED
 	w.settle()
 	w.apply(w.custody(take, "sam", true))
 	w.apply(w.custody(asks, "sam", true))
@@ -164,12 +165,17 @@ func TestDecisionsOfPeopleHaveTheirOwnBudget(t *testing.T) {
 	w.is("INVESTIGATING")
 }
 
-// A refund that failed before its acknowledgement was recorded is none.
+// A refund that is said to have failed before its acknowledgement was recorded
+// is read again; when it is so, it is none.
 func TestARefundThatFailedBeforeItsAcknowledgement(t *testing.T) {
 	t.Parallel()
 	w := requested(t)
 	w.apply(w.input("gateway", &amendsv1.ProviderEvent{OrderId: "8472", Kind: "refund.failed", ObjectId: "rf_5521"}, nil))
 	w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED)
+	w.is("REFUNDED")
+	w.status = amendsv1.RefundStatus_REFUND_STATUS_FAILED
+	confirm := w.mustTask(amendsv1.Slice_SLICE_CONFIRM)
+	w.apply(w.reply(confirm, w.work(confirm)))
 	w.is("HUMAN_HANDOFF")
 }
 

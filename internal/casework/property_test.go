@@ -35,6 +35,22 @@ func TestAnyScheduleKeepsTheInvariants(t *testing.T) {
 			}
 		}
 		w.post(draftTriage(t, "first"))
+		switch rapid.IntRange(0, 3).Draw(t, "begins") { // half of them where money is
+		case 0:
+			w.settle()
+			if w.rec.GetState() == amendsv1.CaseState_CASE_STATE_AWAITING_APPROVAL {
+				w.apply(w.decision(approve, "maya", "apr-8472-1", true))
+				w.settle()
+			}
+		case 1:
+			w.settle()
+			if w.rec.GetState() == amendsv1.CaseState_CASE_STATE_AWAITING_APPROVAL {
+				w.apply(w.decision(approve, "maya", "apr-8472-1", true))
+				w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_UNDECIDABLE)
+				w.apply(w.custody(take, "sam", true))
+			}
+		default:
+		}
 		var old []casework.Input
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			in, ok := w.draw(t, old)
@@ -63,7 +79,10 @@ func draftTriage(t *rapid.T, label string) *amendsv1.Triage {
 // draw makes the next input: mostly honest work, sometimes anything else.
 func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
 	open := w.tasks()
-	switch rapid.SampledFrom([]string{"work", "work", "work", "work", "due", "again", "message", "cancel", "decision", "provider", "error", "effect", "custody", "custody"}).Draw(t, "kind") {
+	w.status = rapid.SampledFrom([]amendsv1.RefundStatus{statusSucceeded, statusSucceeded, amendsv1.RefundStatus_REFUND_STATUS_PENDING, statusFailed, statusCanceled}).Draw(t, "status")
+	switch rapid.SampledFrom([]string{
+		"work", "work", "work", "work", "due", "again", "message", "cancel", "decision", "provider", "news", "finding", "lifted", "error", "effect", "custody", "custody", "settle",
+	}).Draw(t, "kind") {
 	case "work":
 		if len(open) == 0 {
 			return casework.Input{}, false
@@ -77,12 +96,12 @@ func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
 		task := rapid.SampledFrom(open).Draw(t, "task")
 		return w.reply(task, &amendsv1.TaskError{Reason: "engine_failed", Retryable: rapid.Bool().Draw(t, "retryable")}), true
 	case "effect":
-		task, ok := w.task(amendsv1.Slice_SLICE_EXECUTE)
+		task, ok := w.task(rapid.SampledFrom([]amendsv1.Slice{amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL, confirms, settle}).Draw(t, "slice"))
 		if !ok {
 			return casework.Input{}, false
 		}
 		class := amendsv1.EffectClass(rapid.Int32Range(1, 8).Draw(t, "class"))
-		return w.reply(task, w.effect(class, task.Payload.GetExecute().GetAction())), true
+		return w.reply(task, w.effect(class, w.rec.GetAction())), true
 	case "due":
 		next, ok := casework.Next(w.rec)
 		if !ok {
@@ -104,9 +123,26 @@ func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
 	case "provider":
 		kind := rapid.SampledFrom([]string{"capture.settled", "refund.failed"}).Draw(t, "event")
 		return w.input("gateway", &amendsv1.ProviderEvent{OrderId: "8472", Kind: kind, ObjectId: "x"}, nil), true
+	case "news":
+		kind := rapid.SampledFrom([]string{"refund.updated", "refund.failed"}).Draw(t, "event")
+		return w.input("gateway", &amendsv1.ProviderEvent{OrderId: "8472", Kind: kind, ObjectId: "rf_5521"}, nil), true
+	case "finding":
+		code := rapid.SampledFrom([]string{"refund_missing", "amount_differs"}).Draw(t, "code")
+		if rapid.Bool().Draw(t, "own") {
+			return w.input("orchestrator", &amendsv1.CaseFinding{Finding: findingWith(code)}, nil), true
+		}
+		return w.finding(code, "req-8472"), true
+	case "lifted":
+		return w.lifted(), true
+	case "settle":
+		return w.custody(settles, "sam", true, func(d *amendsv1.CustodyDecision) {
+			if len(d.GetSettlements()) > 0 && rapid.Bool().Draw(t, "none") {
+				d.Settlements[0].RefundId = ""
+			}
+		}), true
 	case "custody":
 		who := rapid.SampledFrom([]string{"sam", "sam", "lee"}).Draw(t, "custodian")
-		step := amendsv1.CustodyStep(rapid.Int32Range(1, 7).Draw(t, "step"))
+		step := amendsv1.CustodyStep(rapid.Int32Range(1, 9).Draw(t, "step"))
 		stale := rapid.IntRange(0, 4).Draw(t, "stale") == 0
 		return w.custody(step, who, rapid.IntRange(0, 4).Draw(t, "valid") > 0, func(d *amendsv1.CustodyDecision) {
 			if stale {
@@ -135,7 +171,7 @@ func (w *world) offer(t *rapid.T, in casework.Input) {
 			t.Fatal("LOSS-1: an input was called handled that the record does not hold")
 		}
 		return
-	case errors.Is(err, casework.ErrNothingDue), errors.Is(err, casework.ErrFull):
+	case errors.Is(err, casework.ErrNothingDue), errors.Is(err, casework.ErrNothingNew), errors.Is(err, casework.ErrFull):
 		return
 	case err != nil:
 		t.Fatalf("%T in %s: %v", in.Payload, casework.StateName(w.rec.GetState()), err)
@@ -181,7 +217,9 @@ func (w *world) check(t *rapid.T, before *amendsv1.CaseRecord) {
 	if rec.GetOutcomeUnknown() && casework.Closed(rec) {
 		t.Fatalf("MONEY-3: %s with an outcome that nobody knows", casework.StateName(rec.GetState()))
 	}
-	if queue := rec.GetCustody().GetQueue() == casework.QueueHandoff; queue != (rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF) {
+	inQueue := rec.GetCustody().GetQueue() == casework.QueueHandoff || rec.GetCustody().GetQueue() == casework.QueueReconciliation
+	withPeople := rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF || rec.GetState() == amendsv1.CaseState_CASE_STATE_RECONCILING
+	if inQueue && !withPeople || !inQueue && rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
 		t.Fatalf("LIVE-1: %s with the case in queue %q", casework.StateName(rec.GetState()), rec.GetCustody().GetQueue())
 	}
 	_, waits := casework.Next(rec)
@@ -189,6 +227,16 @@ func (w *world) check(t *rapid.T, before *amendsv1.CaseRecord) {
 	done := casework.View(rec).GetClosed()
 	if !waits && !queue && !done {
 		t.Fatalf("LIVE-1: %s at v%d waits for nothing", casework.StateName(rec.GetState()), rec.GetVersion())
+	}
+	if len(rec.GetUnconfirmed()) > 0 && casework.Closed(rec) && !waits {
+		t.Fatalf("LIVE-1: nobody asks about %v", rec.GetUnconfirmed())
+	}
+	known := map[string]bool{}
+	for _, f := range rec.GetFindings() {
+		if known[f.GetFindingId()] {
+			t.Fatalf("finding %s is there twice", f.GetFindingId())
+		}
+		known[f.GetFindingId()] = true
 	}
 	if int(rec.GetConsumption().GetDelegations()) > w.lim.DelegationsOf(rec) {
 		t.Fatalf("BUDGET-1: %d delegations", rec.GetConsumption().GetDelegations())

@@ -60,6 +60,13 @@ var (
 	open6  = []amendsv1.CaseState{received, investigating, awaitApproval, holding, awaitCustomer}
 	live   = []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, requested, reconciling, refunded, declined, cancelled, handoff}
 	always = append([]amendsv1.CaseState{none, closed}, live...)
+	// known are all that exist.
+	known = always[1:]
+	// people are those in which a person sees the case, or the executor is
+	// about to say what became of it.
+	people = []amendsv1.CaseState{requested, reconciling, handoff}
+	// others are known without them.
+	others = []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, refunded, declined, cancelled, closed}
 )
 
 // Table is the state machine.
@@ -106,24 +113,46 @@ var Table = []Row{
 	{"action.void.message", []amendsv1.CaseState{awaitApproval}, EventFactChanged, nil, investigating, effects(recordMessage, voidAction, proposalBack, lookAgain)},
 	{"action.void.provider", []amendsv1.CaseState{awaitApproval}, EventProvider, nil, investigating, effects(voidAction, proposalBack, lookAgain)},
 
-	{"effect.acknowledged", []amendsv1.CaseState{requested}, EventAcknowledged, guards(matchesAction), refunded, effects(recordEffect, tellRefund)},
-	{"effect.differs", []amendsv1.CaseState{requested, reconciling}, EventAcknowledged, guards(differsFromAction), handoff, effects(recordEffect, handOver)},
+	{"effect.acknowledged", []amendsv1.CaseState{requested}, EventAcknowledged, guards(matchesAction), refunded, effects(recordEffect, tellRefund, confirmFailed)},
+	{"effect.differs", []amendsv1.CaseState{requested, reconciling}, EventAcknowledged, guards(differsFromAction), handoff, effects(recordEffect, handOver, confirmFailed)},
 	{"effect.refused", []amendsv1.CaseState{requested}, EventEffectRefused, nil, handoff, effects(recordEffect, handOver)},
+	{"effect.none.withdrawn", []amendsv1.CaseState{requested, reconciling}, EventNoEffect, guards(isWithdrawal, newestAnswer), handoff, effects(recordEffect, handOver)},
 	{"effect.none", []amendsv1.CaseState{requested}, EventNoEffect, guards(newestAnswer), Same, effects(recordEffect, askAgainLater)},
 	{"effect.unknown", []amendsv1.CaseState{requested, reconciling}, EventEffectUnknown, nil, Same, effects(recordEffect, outcomeUnknown)},
 	{"effect.held", []amendsv1.CaseState{requested, reconciling}, EventEffectHeld, nil, Same, effects(recordEffect, waitForResume)},
+	{"effect.stop_lifted", []amendsv1.CaseState{requested, reconciling}, EventStopLifted, guards(attemptsEverLeft), Same, effects(executeAgain, sayLifted)},
 	{"effect.overdue", []amendsv1.CaseState{requested}, EventEffectOverdue, guards(dispatchesLeft), Same, effects(outcomeUnknown, executeAgain)},
 	{"effect.overdue.none_left", []amendsv1.CaseState{requested}, EventEffectOverdue, nil, reconciling, effects(outcomeUnknown, reconcileLater)},
 	{"effect.undecidable", []amendsv1.CaseState{requested}, EventUndecidable, nil, reconciling, effects(recordEffect, reconcileLater)},
-	{"effect.not_begun", []amendsv1.CaseState{requested, reconciling}, EventNotBegun, guards(cancelRaised), cancelled, effects(recordEffect, withdraw)},
-	{"effect.found", []amendsv1.CaseState{reconciling}, EventAcknowledged, nil, refunded, effects(recordEffect, tellRefund)},
+	{"effect.not_begun", []amendsv1.CaseState{requested, reconciling}, EventNotBegun, guards(cancelRaised, neverRefunded), cancelled, effects(recordEffect, withdraw)},
+	{"effect.not_begun.person", []amendsv1.CaseState{requested, reconciling}, EventNotBegun, guards(cancelRaised), handoff, effects(recordEffect, handOver)},
+	{"effect.found", []amendsv1.CaseState{reconciling}, EventAcknowledged, nil, refunded, effects(recordEffect, tellRefund, confirmFailed)},
 	{"effect.absent", []amendsv1.CaseState{reconciling}, EventNoEffect, guards(newestAnswer), requested, effects(recordEffect, askAgainLater)},
 	{"effect.refused.reconciling", []amendsv1.CaseState{reconciling}, EventEffectRefused, nil, handoff, effects(recordEffect, handOver)},
 	{"effect.reconcile_again", []amendsv1.CaseState{reconciling}, EventEffectOverdue, guards(dispatchesEverLeft), Same, effects(executeAgain)},
 	{"effect.reconcile.person", []amendsv1.CaseState{reconciling}, EventEffectOverdue, nil, handoff, effects(handOver)},
 	{"effect.undecidable.again", []amendsv1.CaseState{reconciling}, EventUndecidable, nil, Same, effects(recordEffect, reconcileLater)},
 	{"effect.provider_failed", []amendsv1.CaseState{requested, reconciling}, EventProvider, guards(saysRefundFailed), Same, effects(noteFailedRefund)},
-	{"effect.late", []amendsv1.CaseState{handoff}, EventAcknowledged, nil, Same, effects(recordEffect)},
+	{"effect.late", []amendsv1.CaseState{handoff}, EventAcknowledged, nil, Same, effects(recordEffect, confirmFailed)},
+	{"effect.refused.late", []amendsv1.CaseState{handoff}, EventEffectRefused, guards(newestAnswer), Same, effects(recordEffect)},
+	{"executor.not_known_yet", known, EventUnsettled, nil, Same, effects(waitForAnswer)},
+
+	{"refund.news.void", []amendsv1.CaseState{awaitApproval}, EventRefundNews, nil, investigating, effects(voidAction, proposalBack, lookAgain, noteNews)},
+	{"refund.news", []amendsv1.CaseState{received, investigating, awaitCustomer, holding, refunded, declined, cancelled, handoff, closed}, EventRefundNews, nil, Same, effects(noteNews)},
+	{"refund.confirmed", known, EventConfirmed, nil, Same, effects(recordStatuses, confirmNext)},
+	{"refund.failed_later", others, EventRefundFailed, nil, handoff, effects(recordStatuses, handOver, confirmNext)},
+	{rowFailedNoted, people, EventRefundFailed, nil, Same, effects(recordStatuses, confirmNext)},
+	{"confirm.again", known, EventUnconfirmed, guards(confirmsLeft), Same, effects(confirmAgain)},
+	{rowConfirmLost, others, EventUnconfirmed, nil, handoff, effects(giveConfirmationUp, handOverQuietly)},
+	{"confirm.lost.noted", people, EventUnconfirmed, nil, Same, effects(giveConfirmationUp)},
+
+	{"settle.failed", []amendsv1.CaseState{reconciling}, EventSettleFailed, guards(newestAnswer), Same, effects(settleFailed)},
+
+	{"finding.opened", []amendsv1.CaseState{none}, EventFinding, nil, handoff, effects(pinVersions, noteFinding, openFinding)},
+	{rowFindingReopens, []amendsv1.CaseState{refunded, declined, cancelled, closed}, EventFinding, nil, handoff, effects(noteFinding, handOverQuietly)},
+	{"finding.void", []amendsv1.CaseState{awaitApproval}, EventFinding, nil, investigating, effects(voidAction, proposalBack, lookAgain, noteFinding)},
+	{"finding.recheck", []amendsv1.CaseState{holding}, EventFinding, guards(rechecksLeft), investigating, effects(lookAgain, noteFinding)},
+	{"finding.recorded", []amendsv1.CaseState{received, investigating, awaitCustomer, holding, requested, reconciling, handoff}, EventFinding, nil, Same, effects(noteFinding)},
 
 	{"draft.returned", live, EventDraft, guards(isDrafting), Same, effects(recordDraft, verifyDraft)},
 	{"reply.verified.closed", []amendsv1.CaseState{refunded, declined}, EventReplyVerified, nil, closed, effects(sendReply, closeCase)},
@@ -136,7 +165,6 @@ var Table = []Row{
 	{"cancel.recorded", []amendsv1.CaseState{handoff, reconciling}, EventCancel, nil, Same, effects(recordMessage, raiseCancel)},
 	{"cancel.requested", []amendsv1.CaseState{requested}, EventCancel, nil, Same, effects(recordMessage, raiseCancel, askToCancel)},
 
-	{"refund.failed_later", []amendsv1.CaseState{refunded, closed}, EventRefundFailed, nil, handoff, effects(handOver)},
 	{"budget.spent", []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, refunded, declined, cancelled}, EventBudgetSpent, nil, handoff, effects(dropFurther, handOver)},
 	{"budget.spent.effect", []amendsv1.CaseState{requested, reconciling}, EventBudgetSpent, nil, handoff, effects(dropFurther, handOver)},
 	{"budget.spent.no_notice", []amendsv1.CaseState{handoff}, EventBudgetSpent, nil, Same, effects(dropFurther, personWrites)},
@@ -150,6 +178,9 @@ var Table = []Row{
 	{"custody.investigates", []amendsv1.CaseState{handoff}, EventInvestigate, nil, investigating, effects(returnCase, investigateAgain)},
 	{"custody.reconciles", []amendsv1.CaseState{handoff}, EventReconcile, nil, reconciling, effects(returnCase, askExecutorAgain)},
 	{"custody.closes", []amendsv1.CaseState{handoff}, EventWritten, nil, declined, effects(returnCase, declineByPerson, sendWritten)},
+
+	{"custody.settles", []amendsv1.CaseState{handoff}, EventSettles, nil, reconciling, effects(returnCase, askToSettle)},
+	{"custody.resolves", []amendsv1.CaseState{handoff}, EventResolved, nil, closed, effects(returnCase, noteResolution)},
 
 	{"message.recorded", []amendsv1.CaseState{received, investigating, awaitApproval, requested, reconciling, refunded, declined, cancelled, handoff}, EventMessage, nil, Same, effects(recordMessage)},
 	{"message.recorded.other_order", []amendsv1.CaseState{received, investigating, holding, requested, reconciling, refunded, declined, cancelled, handoff}, EventFactChanged, nil, Same, effects(recordMessage)},

@@ -19,6 +19,8 @@ var sliceTarget = map[amendsv1.Slice]roles.Service{
 	amendsv1.Slice_SLICE_VERIFY:  roles.Verifier,
 	amendsv1.Slice_SLICE_EXECUTE: roles.RefundExecutor,
 	amendsv1.Slice_SLICE_CANCEL:  roles.RefundExecutor,
+	amendsv1.Slice_SLICE_CONFIRM: roles.RefundExecutor,
+	amendsv1.Slice_SLICE_SETTLE:  roles.RefundExecutor,
 }
 
 // TaskID names a task of a case: task-8472-pay.
@@ -33,8 +35,8 @@ func (s *step) dispatch(slice amendsv1.Slice, name string) bool {
 	if reply := slice == amendsv1.Slice_SLICE_COMPOSE || slice == amendsv1.Slice_SLICE_VERIFY; !reply {
 		limit -= s.lim.Reserve // the continuation reserve: the case can always be answered or handed over
 	}
-	effect := effectful(slice)
-	if !effect && int(c.GetDelegations()) >= limit {
+	free := byExecutor(slice)
+	if !free && int(c.GetDelegations()) >= limit {
 		s.failure = "delegations_spent"
 		s.raise(EventBudgetSpent)
 		return false
@@ -45,25 +47,40 @@ func (s *step) dispatch(slice amendsv1.Slice, name string) bool {
 			TaskId: TaskID(s.rec.GetCaseId(), name), ParentTaskId: TaskID(s.rec.GetCaseId(), "root"),
 			Slice: slice, Target: string(sliceTarget[slice]),
 		}
-		if effect {
+		if effectful(slice) {
 			node.ConflictsWith = []string{"order:" + s.rec.GetTriage().GetOrderId()}
 		}
 		s.rec.Tasks = append(s.rec.Tasks, node)
 	}
 	number := uint32(len(node.GetAttempts())) + 1 //nolint:gosec // bounded by the limits
 	deadline := s.lim.Deadline
-	if effect {
-		deadline = s.effectWait(asked(node) + 1)
+	if free {
+		deadline = s.effectWait(sinceAccepted(node) + 1)
 	}
 	node.Status, node.Reason, node.InputVersion = amendsv1.TaskStatus_TASK_STATUS_RUNNING, "", s.rec.GetVersion()
 	node.Attempts = append(node.Attempts, &amendsv1.Attempt{
 		Number: number, Status: amendsv1.AttemptStatus_ATTEMPT_STATUS_DISPATCHED, DispatchedAt: s.in.GetBrokerTime(), Deadline: s.after(deadline),
 		MessageId: ident.Derive(s.at, "task", s.rec.GetTenant(), s.rec.GetCaseId(), node.GetTaskId(), strconv.Itoa(int(number))),
 	})
-	if !effect {
+	if !free {
 		c.Delegations++
 	}
 	return true
+}
+
+// sinceAccepted counts the attempts of a task's open question: those that were
+// not held, since one was accepted.
+func sinceAccepted(n *amendsv1.TaskNode) int {
+	count := 0
+	for _, a := range n.GetAttempts() {
+		switch {
+		case a.GetStatus() == amendsv1.AttemptStatus_ATTEMPT_STATUS_ACCEPTED:
+			count = 0
+		case a.GetReason() != reasonHeld:
+			count++
+		}
+	}
+	return count
 }
 
 // effectWait doubles from the effect deadline up to its maximum.
@@ -209,8 +226,15 @@ func dueAt(n *amendsv1.TaskNode, a *amendsv1.Attempt) *timestamppb.Timestamp {
 	return late(a.GetDeadline())
 }
 
+// effectful: the answer says what became of an action. It counts from whichever
+// attempt it comes and however late.
 func effectful(slice amendsv1.Slice) bool {
-	return slice == amendsv1.Slice_SLICE_EXECUTE || slice == amendsv1.Slice_SLICE_CANCEL
+	return slice == amendsv1.Slice_SLICE_EXECUTE || slice == amendsv1.Slice_SLICE_CANCEL || slice == amendsv1.Slice_SLICE_SETTLE
+}
+
+// byExecutor: the work is about money that may have moved; no budget ends it.
+func byExecutor(slice amendsv1.Slice) bool {
+	return effectful(slice) || slice == amendsv1.Slice_SLICE_CONFIRM
 }
 
 // dueEvent says which deadline has passed at the input's time. An attempt that
@@ -223,8 +247,11 @@ func (s *step) dueEvent() (Event, string) {
 			continue
 		}
 		s.task, s.attempt, s.failure, s.retryable = n, a, reasonTimedOut, true
-		if effectful(n.GetSlice()) {
+		switch {
+		case effectful(n.GetSlice()):
 			return EventEffectOverdue, ""
+		case n.GetSlice() == amendsv1.Slice_SLICE_CONFIRM:
+			return EventUnconfirmed, ""
 		}
 		return EventAttemptFailed, ""
 	}
@@ -243,9 +270,13 @@ func (s *step) dueEvent() (Event, string) {
 	return "", ""
 }
 
-// effectTask gives what the executor is asked next: the withdrawal, when there
-// is one and nothing may have begun, else the action itself.
+// effectTask gives what the executor is asked next: a custodian's answer it has
+// not judged, the withdrawal, when there is one and nothing may have begun, else
+// the action itself.
 func (s *step) effectTask() *amendsv1.TaskNode {
+	if n := s.node(TaskID(s.rec.GetCaseId(), settleTask)); n.GetStatus() == amendsv1.TaskStatus_TASK_STATUS_RUNNING {
+		return n
+	}
 	if s.rec.GetCancelRevision() > 0 && !s.rec.GetOutcomeUnknown() {
 		if n := s.node(TaskID(s.rec.GetCaseId(), "cancel")); n != nil {
 			return n

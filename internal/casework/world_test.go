@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/casework"
 	"github.com/amends-dev/amends/internal/envelope"
 	"github.com/amends-dev/amends/internal/evidence"
@@ -31,6 +32,8 @@ type world struct {
 	seq     int
 	ledger  *amendsv1.PaymentEvidence
 	verdict func(*amendsv1.Draft) []*amendsv1.ClaimCheck
+	// status is how the provider has the case's refunds.
+	status amendsv1.RefundStatus
 }
 
 // tester is what a test and a property have in common.
@@ -43,7 +46,7 @@ type tester interface {
 
 func newWorld(tb tester, ledger *amendsv1.PaymentEvidence) *world {
 	tb.Helper()
-	return &world{tb: tb, lim: casework.DefaultLimits(), now: start, ledger: ledger}
+	return &world{tb: tb, lim: casework.DefaultLimits(), now: start, ledger: ledger, status: amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED}
 }
 
 // ledger8472 is the founding order; the second payment is settled, or a hold.
@@ -183,6 +186,10 @@ func (w *world) work(t casework.Task) proto.Message {
 		return w.effect(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, in.Execute.GetAction())
 	case *amendsv1.TaskAssign_Cancel:
 		return w.effect(amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN, in.Cancel.GetAction())
+	case *amendsv1.TaskAssign_Confirm:
+		return w.readAgain(in.Confirm.GetAction(), w.status)
+	case *amendsv1.TaskAssign_Settle:
+		return w.settlement(in.Settle)
 	}
 	return nil
 }
@@ -197,6 +204,36 @@ func (w *world) effect(class amendsv1.EffectClass, a *amendsv1.ActionRecord) *am
 			IdempotencyKey: r.GetIdempotencyKey(), PaymentId: r.GetPaymentId(), Amount: r.GetAmount(),
 			Outcome: &amendsv1.EffectOutcome{Class: class, RefundId: fmt.Sprintf("rf_%d", 5521+i), ProviderStatus: amendsv1.RefundStatus_REFUND_STATUS_PENDING, At: timestamppb.New(w.now)},
 		})
+	}
+	return e
+}
+
+// readAgain is what the executor reads of an action's refunds.
+func (w *world) readAgain(a *amendsv1.ActionRecord, st amendsv1.RefundStatus) *amendsv1.EffectResult {
+	w.tb.Helper()
+	sum, err := approval.ActionSHA256(a)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	e := w.effect(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, a)
+	e.ActionSha256 = sum
+	for _, r := range e.GetRefunds() {
+		r.Outcome.ProviderStatus = st
+		r.ReadBack = &amendsv1.Refund{RefundId: r.GetOutcome().GetRefundId(), PaymentId: r.GetPaymentId(), Amount: r.GetAmount(), Status: st, Reference: r.GetIdempotencyKey()}
+	}
+	return e
+}
+
+// settlement is what the executor finds when a custodian's answer is true.
+func (w *world) settlement(o *amendsv1.SettleOrder) *amendsv1.EffectResult {
+	e := w.effect(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, o.GetAction())
+	for i, st := range o.GetDecision().GetSettlements() {
+		if st.GetRefundId() == "" {
+			e.Class, e.Reason = amendsv1.EffectClass_EFFECT_CLASS_REFUSED, "settled_absent"
+			e.Refunds[i].Outcome = &amendsv1.EffectOutcome{Class: amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, At: timestamppb.New(w.now), SettledBy: o.GetDecision().GetCustodianId()}
+			continue
+		}
+		e.Refunds[i].Outcome.RefundId = st.GetRefundId()
 	}
 	return e
 }

@@ -113,4 +113,12 @@ func Finding(tenant, code, order string, records ...string) string {
 }
 
 // FindingCase names the case people get a finding as when it is about no other.
-func FindingCase(findingID string) string { return "fnd-" + strings.TrimPrefix(findingID, "find-") }
+func FindingCase(findingID string) string {
+	return findingCase + strings.TrimPrefix(findingID, "find-")
+}
+
+// IsFindingCase reports whether an id is of a case that findings open; nobody
+// outside may choose one.
+func IsFindingCase(id string) bool { return strings.HasPrefix(id, findingCase) }
+
+const findingCase = "fnd-"

@@ -40,6 +40,9 @@ type place struct {
 	id string
 	// from is the closed case, or nil.
 	from *amendsv1.CaseRecord
+	// finding: the case a finding was sent to does not exist, and this one stands
+	// for it.
+	finding bool
 }
 
 func (o *orchestrator) apply(ctx context.Context, m *bus.Message, at place) error {
@@ -49,7 +52,7 @@ func (o *orchestrator) apply(ctx context.Context, m *bus.Message, at place) erro
 		AppliedInput: &amendsv1.AppliedInput{Envelope: m.Envelope, BrokerTime: timestamppb.New(m.Time), Stream: m.Stream, PolicyCorpus: o.cfg.PolicyCorpus},
 		Payload:      m.Payload,
 	}
-	if at.from != nil {
+	if at.from != nil || at.finding {
 		in.OpensCaseId = at.id
 	}
 	fresh := m.Delivered > 1 // a redelivery may follow a commit this process did not see
@@ -62,6 +65,11 @@ func (o *orchestrator) apply(ctx context.Context, m *bus.Message, at place) erro
 		if snap.Record != nil && casework.Handled(snap.Record, in.GetEnvelope().GetSender(), in.GetEnvelope().GetMessageId()) {
 			o.metrics.resent.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", "repeat")))
 			return o.sentAll(ctx, m, o.resend(ctx, snap.Record))
+		}
+		if id, ok := casework.OpensFinding(m.Payload); ok && snap.Record == nil && id != at.id && !at.finding {
+			unlock() // of two cases only one is locked at a time
+			unlock = func() {}
+			return o.apply(ctx, m, place{id: id, finding: true})
 		}
 		if casework.Continues(snap.Record, in) {
 			unlock() // of two cases only one is locked at a time
@@ -185,6 +193,8 @@ func (o *orchestrator) undecided(ctx context.Context, m *bus.Message, rec *amend
 	case errors.Is(err, casework.ErrNothingDue):
 		// An early timer is a hint to look: arm the next one.
 		return o.arm(ctx, rec)
+	case errors.Is(err, casework.ErrNothingNew):
+		return nil // the case holds the finding; it comes again with every sweep
 	case errors.Is(err, casework.ErrNoCase) && m.Stream == roles.StreamIntake && !m.LastDelivery:
 		return bus.Retry(err) // the post that opens it may be on its way; deliveries are bounded
 	case errors.Is(err, casework.ErrNoCase):

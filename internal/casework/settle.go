@@ -1,0 +1,112 @@
+package casework
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/amends-dev/amends/internal/approval"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// inDoubt gives the refunds of the current action of which the record does not
+// say what became of them.
+func inDoubt(rec *amendsv1.CaseRecord) []*amendsv1.ActionRefund {
+	if !rec.GetOutcomeUnknown() {
+		return nil
+	}
+	var out []*amendsv1.ActionRefund
+	for _, r := range rec.GetAction().GetRefunds() {
+		if !settledIn(rec, r.GetIdempotencyKey()) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func settledIn(rec *amendsv1.CaseRecord, key string) bool {
+	if rec.GetEffect().GetActionSha256() != rec.GetActionSha256() {
+		return false
+	}
+	for _, r := range rec.GetEffect().GetRefunds() {
+		if o := r.GetOutcome(); r.GetIdempotencyKey() == key {
+			return o.GetRefundId() != "" || o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_REFUSED
+		}
+	}
+	return false
+}
+
+const (
+	settleTask = "settle"
+	// maxSettles bounds the questions about what custodians answered.
+	maxSettles = 24
+)
+
+// unsettleable says why a custodian's answers settle nothing. The executor
+// judges them again, by its own ledger and the provider's records.
+func (s *step) unsettleable(d *amendsv1.CustodyDecision) string {
+	doubts := inDoubt(s.rec)
+	n := s.node(TaskID(s.rec.GetCaseId(), settleTask))
+	switch {
+	case len(doubts) == 0:
+		return "outcome_known"
+	case n != nil && len(n.GetAttempts()) >= maxSettles:
+		return "settlements_spent"
+	case len(doubts) != len(d.GetSettlements()):
+		return "settlement_mismatch"
+	}
+	for i, r := range doubts { // both in order of the payment
+		if d.GetSettlements()[i].GetIdempotencyKey() != r.GetIdempotencyKey() {
+			return "settlement_mismatch"
+		}
+	}
+	return ""
+}
+
+// settleEvent says what the executor made of a custodian's answers. Only what
+// it verified ends the doubt.
+func (s *step) settleEvent(m *amendsv1.EffectResult) Event {
+	switch c := m.GetClass(); {
+	case c == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED:
+		return EventAcknowledged
+	case (c == amendsv1.EffectClass_EFFECT_CLASS_REFUSED || c == amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT) && s.answersAll(m):
+		return EventEffectRefused
+	case c == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN:
+		return EventNotBegun
+	case c == amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, c == amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP, c == amendsv1.EffectClass_EFFECT_CLASS_HELD:
+		return EventUnsettled
+	}
+	return EventSettleFailed
+}
+
+// answersAll reports whether an answer leaves none of the refunds in doubt.
+func (s *step) answersAll(m *amendsv1.EffectResult) bool {
+	known := map[string]bool{}
+	for _, r := range m.GetRefunds() {
+		switch r.GetOutcome().GetClass() {
+		case amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, amendsv1.EffectClass_EFFECT_CLASS_REFUSED, amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT:
+			known[r.GetIdempotencyKey()] = true
+		default:
+		}
+	}
+	return !slices.ContainsFunc(inDoubt(s.rec), func(r *amendsv1.ActionRefund) bool { return !known[r.GetIdempotencyKey()] })
+}
+
+// Effects of settlement.
+var (
+	askToSettle = Effect{"settle task", func(s *step) {
+		d := s.custodyDecision()
+		s.transfer(QueueReconciliation, "", approval.StepName(d.GetStep()))
+		s.rec.Settlement = d
+		s.dispatch(amendsv1.Slice_SLICE_SETTLE, settleTask)
+		s.say("%s answered for %d refunds; the executor verifies it", d.GetCustodianId(), len(d.GetSettlements()))
+	}}
+	settleFailed = Effect{"the answer settles nothing; person's queue", func(s *step) {
+		m, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
+		reason := clip(orDefault(m.GetReason(), strings.ToLower(effectWord(m.GetClass()))), 64)
+		s.endAttempt()
+		s.task.Status, s.task.Reason = amendsv1.TaskStatus_TASK_STATUS_FAILED, reason
+		s.rec.Deadlines.Effect = s.after(s.lim.EffectDeadlineMax)
+		s.transfer(QueueReconciliation, "", reason)
+		s.say("executor: the custodian's answer does not settle it: %s", reason)
+	}}
+)
