@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,4 +107,36 @@ func parseRefund(tb testing.TB, r response) sandbox.Refund {
 		tb.Fatalf("status %d is not a refund: %s", r.status, r.body)
 	}
 	return a.Refund
+}
+
+// setFaults switches faults on by the API, as texts.
+func setFaults(tb testing.TB, s *sandboxtest.Sandbox, texts ...string) {
+	tb.Helper()
+	var all sandbox.Faults
+	for _, text := range texts {
+		x, err := sandbox.ParseFault(text)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	if err := s.Admin.SetFaults(tb.Context(), all); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// struck compares how often the faults struck, in their order.
+func struck(tb testing.TB, s *sandboxtest.Sandbox, want ...int) {
+	tb.Helper()
+	all, err := s.Admin.Faults(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var got []int
+	for _, x := range all {
+		got = append(got, x.Struck)
+	}
+	if !slices.Equal(got, want) {
+		tb.Errorf("struck %v, want %v: %v", got, want, all)
+	}
 }
