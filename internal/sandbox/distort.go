@@ -26,7 +26,7 @@ func (f *faults) distort(c *call, body []byte) []byte {
 		return body // not JSON
 	}
 	records := recordsIn(all, nil)
-	f.claim(maxFaults, func(x Fault) bool {
+	struck := f.claim(maxFaults, func(x Fault) bool {
 		changed := false
 		if x.Kind != UnknownEnum && x.Kind != Contradictory || !x.strikes(c.route) {
 			return false
@@ -36,6 +36,9 @@ func (f *faults) distort(c *call, body []byte) []byte {
 		}
 		return changed
 	})
+	if len(struck) == 0 {
+		return body
+	}
 	out, err := json.Marshal(all)
 	if err != nil { // it was JSON before
 		f.log.Error("answer not distorted", slog.Any("error", err))

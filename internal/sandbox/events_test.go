@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -180,4 +181,26 @@ func TestBadEventsEndpoint(t *testing.T) {
 			t.Errorf("%+v is taken", e)
 		}
 	}
+}
+
+// stampServer takes webhooks unread and tells the times they bear.
+func stampServer(t *testing.T, into chan<- string) string {
+	t.Helper()
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var e struct{ Timestamp time.Time }
+		if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+			t.Error(err)
+		}
+		sec, err := strconv.ParseInt(r.Header.Get(webhook.HeaderTimestamp), 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		into <- stampOf(e.Timestamp, time.Unix(sec, 0))
+	}))
+	t.Cleanup(web.Close)
+	return web.URL
+}
+
+func stampOf(body, signature time.Time) string {
+	return body.UTC().Format(time.RFC3339) + " " + signature.UTC().Format(time.RFC3339)
 }

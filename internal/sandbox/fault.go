@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/ident"
 )
@@ -189,17 +190,17 @@ func (x Fault) Validate() error {
 }
 
 func (x Fault) checkFilters(info FaultKindInfo) error {
-	for _, name := range []string{"tenant", x.Tenant, "order", x.Order, "payment", x.Payment} {
-		if name == "" {
+	for _, f := range []struct{ name, value string }{{"tenant", x.Tenant}, {"order", x.Order}, {"payment", x.Payment}} {
+		if f.value == "" {
 			continue
 		}
-		if err := ident.Token(name); err != nil {
+		if err := ident.Tokens(f.name, f.value); err != nil {
 			return err
 		}
 	}
 	switch {
-	case strings.Contains(x.Reference, ","):
-		return errors.New("reference: holds a comma")
+	case !utf8.ValidString(x.Reference) || strings.Contains(x.Reference, ","):
+		return errors.New("reference: holds a comma, or is not UTF-8")
 	case x.Reference != "" && info.Kind == Contradictory:
 		return errors.New("a payment has no reference; name it by payment")
 	}
@@ -226,8 +227,8 @@ func (x Fault) checkSettings() error {
 		return fmt.Errorf("copies: want 1 to %d", maxCopies)
 	case x.Record != "" && x.Record != recordCapture && x.Record != recordRefund && x.Record != recordDispute:
 		return fmt.Errorf("record: want %s, %s or %s", recordCapture, recordRefund, recordDispute)
-	case strings.Contains(x.Status, ","):
-		return errors.New("status: holds a comma")
+	case !utf8.ValidString(x.Status) || strings.Contains(x.Status, ","):
+		return errors.New("status: holds a comma, or is not UTF-8")
 	}
 	return texts(text{"status", x.Status, 0, 64})
 }
