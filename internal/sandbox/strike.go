@@ -33,7 +33,10 @@ type faults struct {
 
 func newFaults(c Config) (*faults, error) {
 	f := &faults{log: c.Log, ended: make(chan struct{})}
-	return f, f.set(c.Faults)
+	if err := f.set(c.Faults); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // SetFaults puts other faults in the place of those there are, and counts anew.
@@ -53,7 +56,7 @@ func (f *faults) set(rules Faults) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = rules
-	f.some.Store(int32(len(rules))) //nolint:gosec // at most maxFaults
+	f.some.Store(int32(len(rules)))
 	return nil
 }
 
