@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -136,15 +138,17 @@ type faultsKindsCmd struct{}
 
 // Run lists the kinds.
 func (faultsKindsCmd) Run(c *console) error {
+	var b strings.Builder
 	for _, k := range sandbox.FaultKinds() {
-		c.printf("%s\n    %s\n    e.g. %s\n", k.Kind, k.Does, k.Example)
-		if own := append(k.Needs[:len(k.Needs):len(k.Needs)], k.Takes...); len(own) > 0 {
-			c.printf("    its own: %s\n", strings.Join(own, ", "))
+		fmt.Fprintf(&b, "%s\n    %s\n    e.g. %s\n", k.Kind, k.Does, k.Example)
+		if own := slices.Concat(k.Needs, k.Takes); len(own) > 0 {
+			fmt.Fprintf(&b, "    its own: %s\n", strings.Join(own, ", "))
 		}
-		c.printf("    on %s\n", strings.Join(k.On, ", "))
+		fmt.Fprintf(&b, "    on %s\n", strings.Join(k.On, ", "))
 	}
-	c.printf("\nEvery kind takes times=N (how often; until it is removed without), on=PLACE+PLACE, and\ntenant=, order=, payment=, reference= for what it is about.\n")
-	return nil
+	b.WriteString("\nEvery kind takes times=N (how often; until it is removed without), on=PLACE+PLACE, and\ntenant=, order=, payment=, reference= for what it is about.\n")
+	_, err := io.WriteString(c.out, b.String())
+	return err
 }
 
 type sandboxRefundCmd struct {
