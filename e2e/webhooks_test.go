@@ -64,7 +64,7 @@ func TestSettlementOfTheHoldWakesTheCaseB09(t *testing.T) {
 	t.Parallel()
 	w := start(t, allinone.Options{})
 	w.hold()
-	w.SetEventFaults(sandbox.EventFaults{Copies: 3, BeforeAnswer: true})
+	w.faults(sandbox.Fault{Kind: sandbox.WebhookCopies, Copies: 3}, sandbox.Fault{Kind: sandbox.WebhookBeforeAnswer})
 	if err := w.Provider.SetCaptureStatus(w.ctx, allinone.Tenant, "pay_8472_b", "settled"); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestFiftyCopiesOfAnEventB10(t *testing.T) {
 	w := start(t, allinone.Options{})
 	w.hold()
 	// The ledger changes without a word; the test says it itself.
-	w.SetEventFaults(sandbox.EventFaults{Delay: time.Hour})
+	w.faults(sandbox.Fault{Kind: sandbox.WebhookLost})
 	if err := w.Provider.SetCaptureStatus(w.ctx, allinone.Tenant, "pay_8472_b", "settled"); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestRefundThatFailsLaterReachesAPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	refund := w.refunds()["pay_8472_b"]
-	w.SetEventFaults(sandbox.EventFaults{Copies: 5})
+	w.faults(sandbox.Fault{Kind: sandbox.WebhookCopies, Copies: 5})
 	if err := w.Provider.SetRefundStatus(w.ctx, refund.RefundID, "failed"); err != nil {
 		t.Fatal(err)
 	}

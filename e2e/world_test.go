@@ -58,6 +58,14 @@ func start(t *testing.T, o allinone.Options) *world {
 	return w
 }
 
+// faults says what goes wrong at the provider from now on.
+func (w *world) faults(f ...sandbox.Fault) {
+	w.t.Helper()
+	if err := w.SetFaults(f); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // orders loads n orders; the second payment of each is settled, or a hold.
 func (w *world) orders(n int, settled bool) {
 	w.t.Helper()

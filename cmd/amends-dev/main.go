@@ -25,7 +25,7 @@ type cli struct {
 	Up      upCmd      `cmd:"" help:"Keep a desk running and print how to use it."`
 	Bench   benchCmd   `cmd:"" help:"Measure cases a second, each with a signed approval, and check that refunds equal cases."`
 	Cases   casesCmd   `cmd:"" help:"Run message cases against the whole desk and compare what came of them with what they expect."`
-	Sandbox sandboxCmd `cmd:"" help:"Run the payments sandbox alone."`
+	Sandbox sandboxCmd `cmd:"" help:"Run the payments sandbox alone, or change one that runs."`
 
 	completion.Commands
 }

@@ -24,6 +24,8 @@ type upCmd struct {
 	Webhook string `help:"Where the replies of the trial channel are sent, signed with the secret in secrets/webhook-web." optional:""`
 	// External runs everything but the services and writes their configurations.
 	External bool `help:"Run broker, Redis and sandbox only, and write a configuration file for each service's own binary."`
+
+	faultFlags
 }
 
 // Run runs until it is interrupted, or a service ends.
@@ -32,7 +34,7 @@ func (u upCmd) Run(ctx context.Context, c *console) error {
 		return fmt.Errorf("desk directory: %w", err)
 	}
 	desk, err := allinone.Start(ctx, allinone.Options{
-		Dir: u.Dir, GatewayListen: u.Gateway, ConsoleListen: u.Console, SandboxListen: u.Sandbox, External: u.External, Webhook: u.Webhook, Log: c.log,
+		Dir: u.Dir, GatewayListen: u.Gateway, ConsoleListen: u.Console, SandboxListen: u.Sandbox, External: u.External, Webhook: u.Webhook, Faults: u.faults(), Log: c.log,
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w; choose others with --gateway, --console and --sandbox", err)
@@ -128,11 +130,17 @@ When it waits for approval, approve it with the approver's own key:
 
   go run ./cmd/amends approve %s --key %s --tenant %s --console %s --token-file %s
 
+Let the payments provider fail, and see how often it did (docs/sandbox.md):
+
+  go run ./cmd/amends-dev sandbox faults set answer_lost,times=1 --url %s --key-file %s
+  go run ./cmd/amends-dev sandbox faults list --url %s --key-file %s
+
 docs/channel-guide.md goes on from here. Interrupt to stop.
 `, desk.Dir(), desk.GatewayURL, desk.ConsoleURL, allinone.Tenant, demoCase, desk.SandboxURL, desk.BrokerURL(),
 		secret("channel-web"), allinone.Customer, secret("channel-any"), t.StaffToken, quote(t.KeyFiles[allinone.Approver]),
 		allinone.Customer,
 		desk.GatewayURL, secret("channel-web"),
 		demoCase, demoMessage, demoCase, demoCase,
-		demoCase, quote(t.KeyFiles[allinone.Approver]), allinone.Tenant, desk.ConsoleURL, secret("staff-sam"))
+		demoCase, quote(t.KeyFiles[allinone.Approver]), allinone.Tenant, desk.ConsoleURL, secret("staff-sam"),
+		desk.SandboxURL, secret("payments-admin"), desk.SandboxURL, secret("payments-admin"))
 }

@@ -59,6 +59,13 @@ type Options struct {
 	// Clock, if set, is the desk's own time: the broker's timestamps and
 	// schedules pass through it, and every service and the provider read it.
 	Clock *deskclock.Clock
+	// Faults go wrong at the provider from the start; SetFaults changes them.
+	Faults sandbox.Faults
+	// KeyWindow is how long the provider remembers an idempotency key, and how
+	// long the executor counts on it; by default 24 h.
+	KeyWindow time.Duration
+	// NoProviderKeys: the provider keeps none, and the executor knows.
+	NoProviderKeys bool
 	// Guests are channels besides the trial world's. Staff and approvers are
 	// entitled for their tenants too.
 	Guests []Guest
@@ -136,6 +143,7 @@ func Start(ctx context.Context, o Options) (_ *Desk, err error) {
 	// The provider outlives the services: calls in flight at the end are answered.
 	d.sandbox, err = sandbox.Start(context.WithoutCancel(ctx), sandbox.Config{
 		Listen: o.SandboxListen, File: filepath.Join(o.Dir, "sandbox", "journal.jsonl"), Keys: d.files.sandboxKeys(),
+		KeyWindow: o.KeyWindow, NoKeys: o.NoProviderKeys, Faults: o.Faults,
 		Now: o.now(), Log: d.log.With(slog.String("service", "sandbox")),
 	})
 	if err != nil {
@@ -178,8 +186,12 @@ func urlOf(listen string) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// SetEventFaults changes what goes wrong with the provider's webhooks.
-func (d *Desk) SetEventFaults(f sandbox.EventFaults) { d.sandbox.SetEventFaults(f) }
+// SetFaults changes what goes wrong at the provider, and counts anew; Faults
+// tells how often each struck.
+func (d *Desk) SetFaults(f sandbox.Faults) error { return d.sandbox.SetFaults(f) }
+
+// Faults gives the provider's faults with how often each struck.
+func (d *Desk) Faults() sandbox.Faults { return d.sandbox.Faults() }
 
 func (d *Desk) startBroker(ctx context.Context) error {
 	m := roles.Desk()

@@ -133,6 +133,12 @@ func (d *Desk) configure(corpus string) configs {
 	c.investigator.Payments.URL, c.investigator.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-read-investigator")
 	c.verifier.Payments.URL, c.verifier.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-read-verifier")
 	c.executor.Payments.URL, c.executor.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-refund-write")
+	if d.opts.KeyWindow > 0 {
+		c.executor.Payments.KeyWindow = d.opts.KeyWindow
+	}
+	if d.opts.NoProviderKeys {
+		c.executor.Payments.KeyWindow = 0
+	}
 	c.executor.ApproverRegistry = f.registry()
 	c.orchestrator.Payments.URL, c.orchestrator.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-verify-owner")
 	if d.opts.Clock != nil {

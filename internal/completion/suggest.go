@@ -75,14 +75,25 @@ func (l *line) child(name string) *kong.Node {
 
 // flag gives the flag a word names; none when its value is written onto it.
 func (l *line) flag(w string) *kong.Flag {
-	for _, group := range l.node.AllFlags(false) {
-		for _, f := range group {
-			if w == "--"+f.Name || f.Short != 0 && w == "-"+string(f.Short) {
-				return f
+	for _, node := range []*kong.Node{l.node, byDefault(l.node)} {
+		for _, group := range node.AllFlags(false) {
+			for _, f := range group {
+				if w == "--"+f.Name || f.Short != 0 && w == "-"+string(f.Short) {
+					l.node = node // a flag of the verb that is meant without one
+					return f
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// byDefault gives the verb that is meant where none is given, or the node.
+func byDefault(n *kong.Node) *kong.Node {
+	if d := n.DefaultCmd; d != nil && d.Tag.Default == "withargs" {
+		return d
+	}
+	return n
 }
 
 func (l *line) candidates(w string) []string {
@@ -110,7 +121,7 @@ func (l *line) candidates(w string) []string {
 }
 
 func (l *line) flags(w string) (out []string) {
-	for _, group := range l.node.AllFlags(true) {
+	for _, group := range byDefault(l.node).AllFlags(true) {
 		for _, f := range group {
 			if name := "--" + f.Name; strings.HasPrefix(name, w) {
 				out = append(out, name)

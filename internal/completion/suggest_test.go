@@ -24,6 +24,12 @@ type command struct {
 			File string `arg:"" type:"existingfile"`
 		} `cmd:"" aliases:"open"`
 	} `cmd:""`
+	Run struct {
+		Now struct {
+			Dir string `type:"path"`
+		} `cmd:"" default:"withargs"`
+		Later struct{} `cmd:""`
+	} `cmd:""`
 	Secret struct{} `cmd:"" hidden:""`
 	Quiet  bool     `hidden:""`
 
@@ -37,7 +43,13 @@ func TestSuggest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for words, want := range map[string]string{
-		"":                           "case completion",
+		"":                           "case run completion",
+		"run ":                       "now later",
+		"run --":                     "--help --level --dir",
+		"run --dir ":                 ":files",
+		"run --dir x --":             "--help --level --dir",
+		"run --level info l":         "later",
+		"run later --d":              "",
 		"c":                          "case completion",
 		"ca":                         "case",
 		"x":                          "",

@@ -31,6 +31,9 @@ func TestEveryKeyOnEveryRoute(t *testing.T) {
 		"PUT /v1/admin/ledger":              {sandbox.ScopeAdmin},
 		"POST /v1/admin/refunds/{refund}":   {sandbox.ScopeAdmin},
 		"POST /v1/admin/captures/{payment}": {sandbox.ScopeAdmin},
+		"GET /v1/admin/faults":              {sandbox.ScopeAdmin},
+		"PUT /v1/admin/faults":              {sandbox.ScopeAdmin},
+		"DELETE /v1/admin/faults":           {sandbox.ScopeAdmin},
 		"GET /openapi.yaml":                 nil,
 	}
 	for _, op := range sandbox.Operations() {

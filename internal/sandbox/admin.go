@@ -60,6 +60,31 @@ func (a *Admin) SetCaptureStatus(ctx context.Context, tenant, paymentID, status 
 	return nil
 }
 
+// SetFaults puts other faults in the place of those there are, all or nothing.
+func (a *Admin) SetFaults(ctx context.Context, f Faults) error {
+	if err := a.call(ctx, http.MethodPut, "/v1/admin/faults", faultList{list(f)}, nil); err != nil {
+		return fmt.Errorf("set faults: %w", err)
+	}
+	return nil
+}
+
+// Faults gives the faults with how often each struck.
+func (a *Admin) Faults(ctx context.Context) (Faults, error) {
+	var l faultList
+	if err := a.call(ctx, http.MethodGet, "/v1/admin/faults", nil, &l); err != nil {
+		return nil, fmt.Errorf("read faults: %w", err)
+	}
+	return l.Faults, nil
+}
+
+// ClearFaults takes every fault away.
+func (a *Admin) ClearFaults(ctx context.Context) error {
+	if err := a.call(ctx, http.MethodDelete, "/v1/admin/faults", nil, nil); err != nil {
+		return fmt.Errorf("clear faults: %w", err)
+	}
+	return nil
+}
+
 func (a *Admin) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {

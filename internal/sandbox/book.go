@@ -40,6 +40,8 @@ type book struct {
 	// byTenant has the refund ids of a tenant in the order of the journal.
 	byTenant map[string][]string
 	keys     keyring
+	// noKeys: keys are not kept.
+	noKeys bool
 	// next is the number the next refund id is tried with.
 	next int64
 	// notify is told what each commit changed.
@@ -60,7 +62,8 @@ type entry struct {
 type created struct {
 	Refund Refund `json:"refund"`
 	APIKey string `json:"api_key"`
-	Key    string `json:"idempotency_key"`
+	// Key is empty where none was kept.
+	Key string `json:"idempotency_key"`
 	// Body is the SHA-256 of the request's bytes.
 	Body []byte `json:"body_sha256"`
 }
@@ -73,7 +76,7 @@ type changed struct {
 func openBook(c Config) (*book, error) {
 	b := &book{
 		accounts: map[id]*account{}, payments: map[id]string{}, refunds: map[string]id{}, byTenant: map[string][]string{},
-		keys: keyring{window: c.KeyWindow, uses: map[keyID]keyUse{}}, next: c.FirstRefund,
+		keys: keyring{window: c.KeyWindow, uses: map[keyID]keyUse{}}, noKeys: c.NoKeys, next: c.FirstRefund,
 	}
 	j, torn, err := openJournal(c.File, c.Sync, b.replay)
 	if err != nil {
@@ -171,7 +174,9 @@ func (b *book) apply(e entry) {
 	case e.Created != nil:
 		r := e.Created.Refund
 		b.putRefund(r)
-		b.keys.bind(keyID{e.Created.APIKey, r.Tenant, e.Created.Key}, keyUse{body: [sha256.Size]byte(e.Created.Body), refund: r, at: e.At, seq: e.Seq})
+		if e.Created.Key != "" {
+			b.keys.bind(keyID{e.Created.APIKey, r.Tenant, e.Created.Key}, keyUse{body: [sha256.Size]byte(e.Created.Body), refund: r, at: e.At, seq: e.Seq})
+		}
 		if n, err := strconv.ParseInt(strings.TrimPrefix(r.RefundID, refundPrefix), 10, 64); err == nil && n >= b.next {
 			b.next = n + 1
 		}

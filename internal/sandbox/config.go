@@ -52,6 +52,10 @@ type Config struct {
 	FirstRefund int64
 	// KeyWindow is how long an idempotency key is known; by default 24 h.
 	KeyWindow time.Duration
+	// NoKeys: idempotency keys are taken and not kept.
+	NoKeys bool
+	// Faults go wrong from the start; Server.SetFaults changes them.
+	Faults Faults
 	// Now is the provider's clock.
 	Now func() time.Time
 	// Log may be nil.

@@ -7,7 +7,8 @@
 //
 //   - refunds it created that are not failed or canceled never exceed their
 //     capture, and one idempotency key of one API key and tenant makes at most
-//     one refund within the key window;
+//     one refund within the key window, unless Config.NoKeys or a fault takes
+//     the keys away;
 //   - an answer is sent only after what it says is in the journal, and with
 //     Config.Sync on the disk; a refund that was answered is there after a restart;
 //   - an order that is unknown and an order of another customer or tenant get
@@ -26,7 +27,15 @@
 //
 // Webhooks are sent a bounded number of times from memory: they may be lost,
 // doubled, late and in any order, as a provider's are. Config.Events says where
-// to, and EventFaults what goes wrong with them.
+// to.
+//
+// Faults let it fail on purpose, by rules that the admin API switches. All are
+// put in at one place, around the routes: before anything is done, and when
+// what was asked for is done and durable; those of webhooks where webhooks are
+// sent. They change what callers see and when, and may take idempotency keys
+// away; they never touch what the journal holds, nor the admin routes. They are
+// in memory and end with the process; requests they hold at the end are not
+// answered, and refunds that were to fail later stay as they are.
 //
 // A key is bound by the refund it made, not by a refusal: a request refused with
 // 4xx may be corrected and sent again under the same key.

@@ -23,23 +23,12 @@ type Events struct {
 	Secret string
 }
 
-// EventFaults are what goes wrong with webhooks, for tests.
-type EventFaults struct {
-	// Copies of each are sent at once, instead of one.
-	Copies int
-	// Delay is how long after the change they are first sent.
-	Delay time.Duration
-	// BeforeAnswer holds the answer to the call that changed something until
-	// its webhooks have been sent once.
-	BeforeAnswer bool
-}
-
 const (
 	// maxEvents bounds the webhooks that wait; what is over is dropped and
 	// logged, as a provider's may be.
 	maxEvents    = 4096
 	eventWorkers = 8
-	// answerWait bounds how long BeforeAnswer holds an answer.
+	// answerWait bounds how long WebhookBeforeAnswer holds an answer.
 	answerWait = 10 * time.Second
 )
 
@@ -53,6 +42,8 @@ type event struct {
 	// seq is the journal entry it tells of: it is durable before it is told.
 	seq    uint64
 	failed int
+	// skew is how far the provider's clock is off.
+	skew time.Duration
 	// sent is told when it was tried for the first time.
 	sent func()
 }
@@ -61,18 +52,18 @@ type event struct {
 // memory and ends with the process: receivers compare with the ledger now and
 // then, as they must with any provider.
 type notifier struct {
-	log   *slog.Logger
-	now   func() time.Time
-	book  *book
-	queue chan *event
-	work  sync.WaitGroup
-	end   context.CancelFunc
-	ctx   context.Context //nolint:containedctx // ends the retries that timers start
+	log    *slog.Logger
+	now    func() time.Time
+	book   *book
+	faults *faults
+	queue  chan *event
+	work   sync.WaitGroup
+	end    context.CancelFunc
+	ctx    context.Context //nolint:containedctx // ends the retries that timers start
 
 	mu      sync.Mutex
 	url     string
 	secrets webhook.Secrets
-	faults  EventFaults
 	// told holds, per journal entry, the webhooks not sent once yet; kept
 	// only where answers wait for them.
 	told map[uint64]*sync.WaitGroup
@@ -82,9 +73,9 @@ type notifier struct {
 	waiting atomic.Int64
 }
 
-func newNotifier(c Config, b *book) *notifier {
+func newNotifier(c Config, b *book, f *faults) *notifier {
 	n := &notifier{
-		log: c.Log, now: c.Now, book: b, queue: make(chan *event, maxEvents), told: map[uint64]*sync.WaitGroup{},
+		log: c.Log, now: c.Now, book: b, faults: f, queue: make(chan *event, maxEvents), told: map[uint64]*sync.WaitGroup{},
 		client: webhook.NewClient(webhook.Options{Private: true}), // it is a sandbox: its receivers are on the same machine
 	}
 	n.ctx, n.end = context.WithCancel(context.Background())
@@ -109,13 +100,6 @@ func (s *Server) SendEvents(e Events) error {
 	return nil
 }
 
-// SetEventFaults changes what goes wrong with webhooks from now on.
-func (s *Server) SetEventFaults(f EventFaults) {
-	s.notifier.mu.Lock()
-	defer s.notifier.mu.Unlock()
-	s.notifier.faults = f
-}
-
 // notify takes the changes of one journal entry. The book calls it, locked, in
 // the order of the journal; it does not wait.
 func (n *notifier) notify(seq uint64, changes []change) {
@@ -125,6 +109,11 @@ func (n *notifier) notify(seq uint64, changes []change) {
 		return
 	}
 	for i, c := range changes {
+		if _, lost := n.fault(WebhookLost, c); lost {
+			continue
+		}
+		skewed, _ := n.fault(ClockSkew, c)
+		c.Timestamp = c.Timestamp.Add(skewed.For)
 		body, err := json.Marshal(c)
 		if err != nil { // texts and a time always encode
 			n.log.Error("webhook not encoded", slog.Any("error", err))
@@ -132,9 +121,12 @@ func (n *notifier) notify(seq uint64, changes []change) {
 		}
 		sum := sha256.Sum256(body)
 		id := "evt_" + strconv.FormatUint(seq, 10) + "_" + strconv.Itoa(i) + "_" + hex.EncodeToString(sum[:6])
-		for range max(n.faults.Copies, 1) {
-			ev := &event{id: id, body: body, seq: seq, sent: func() {}}
-			if n.faults.BeforeAnswer {
+		copies, _ := n.fault(WebhookCopies, c)
+		_, first := n.fault(WebhookBeforeAnswer, c)
+		late, _ := n.fault(WebhookDelay, c)
+		for range max(copies.Copies, 1) {
+			ev := &event{id: id, body: body, seq: seq, skew: skewed.For, sent: func() {}}
+			if first {
 				group := n.told[seq]
 				if group == nil {
 					group = new(sync.WaitGroup)
@@ -143,9 +135,14 @@ func (n *notifier) notify(seq uint64, changes []change) {
 				group.Add(1)
 				ev.sent = sync.OnceFunc(group.Done)
 			}
-			n.later(ev, n.faults.Delay)
+			n.later(ev, late.For)
 		}
 	}
+}
+
+// fault strikes a change's webhook with a kind of fault.
+func (n *notifier) fault(kind FaultKind, c change) (Fault, bool) {
+	return n.faults.one(kind, onWebhooks, subject{c.Data.Tenant, c.Data.OrderID, some(c.payment), some(c.Data.Reference)})
 }
 
 // later puts a webhook into the queue after a while.
@@ -199,7 +196,7 @@ func (n *notifier) send(ev *event) {
 	n.mu.Lock()
 	url, secrets := n.url, n.secrets
 	n.mu.Unlock()
-	header, err := secrets.Sign(ev.id, n.now(), ev.body)
+	header, err := secrets.Sign(ev.id, n.now().Add(ev.skew), ev.body)
 	if err != nil {
 		n.log.Error("webhook not signed", slog.Any("error", err))
 		return
@@ -242,6 +239,13 @@ func (n *notifier) await(ctx context.Context, seq uint64) {
 	}
 }
 
+// forget says that no answer waits for the webhooks of a journal entry.
+func (n *notifier) forget(seq uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.told, seq)
+}
+
 func (n *notifier) close() {
 	n.end()
 	n.work.Wait()
@@ -262,6 +266,8 @@ type change struct {
 	Type      string     `json:"type"`
 	Timestamp time.Time  `json:"timestamp"`
 	Data      changeData `json:"data"`
+	// payment it is about; faults go by it.
+	payment string
 }
 
 type changeData struct {
@@ -278,17 +284,17 @@ func changes(before, after *account, at time.Time) []change {
 		return nil
 	}
 	var out []change
-	add := func(kind, object, reference string) {
-		out = append(out, change{kind, at, changeData{after.order.Tenant, after.order.OrderID, object, reference}})
+	add := func(kind, payment, object, reference string) {
+		out = append(out, change{kind, at, changeData{after.order.Tenant, after.order.OrderID, object, reference}, payment})
 	}
 	for _, r := range after.refunds {
 		switch old, known := before.refund(r.RefundID); {
 		case !known:
-			add("refund.created", r.RefundID, r.Reference)
+			add("refund.created", r.PaymentID, r.RefundID, r.Reference)
 		case old.counts() && !r.counts():
-			add("refund.failed", r.RefundID, r.Reference)
+			add("refund.failed", r.PaymentID, r.RefundID, r.Reference)
 		case !sameRefund(old, r):
-			add("refund.updated", r.RefundID, r.Reference)
+			add("refund.updated", r.PaymentID, r.RefundID, r.Reference)
 		}
 	}
 	for _, c := range after.captures {
@@ -296,20 +302,20 @@ func changes(before, after *account, at time.Time) []change {
 		switch {
 		case i >= 0 && sameCapture(before.captures[i], c):
 		case i >= 0 && c.Settled && !before.captures[i].Settled:
-			add("capture.settled", c.PaymentID, "")
+			add("capture.settled", c.PaymentID, c.PaymentID, "")
 		case i >= 0 && c.Status == statusExpired && before.captures[i].Status != statusExpired:
-			add("authorization.expired", c.PaymentID, "")
+			add("authorization.expired", c.PaymentID, c.PaymentID, "")
 		default:
-			add("capture.updated", c.PaymentID, "")
+			add("capture.updated", c.PaymentID, c.PaymentID, "")
 		}
 	}
 	for _, d := range after.disputes {
 		i := slices.IndexFunc(before.disputes, func(o Dispute) bool { return o.DisputeID == d.DisputeID })
 		switch {
 		case i < 0:
-			add("dispute.opened", d.DisputeID, "")
+			add("dispute.opened", d.PaymentID, d.DisputeID, "")
 		case before.disputes[i] != d:
-			add("dispute.updated", d.DisputeID, "")
+			add("dispute.updated", d.PaymentID, d.DisputeID, "")
 		}
 	}
 	return out

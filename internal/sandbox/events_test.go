@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -157,13 +158,14 @@ func TestEventFaults(t *testing.T) {
 	h, to, clock := newHooks(t)
 	s := sandboxtest.Start(t, tellsTo(to, clock))
 	s.Load(t, sandboxtest.Duplicate())
-	s.SetEventFaults(sandbox.EventFaults{Copies: 3, BeforeAnswer: true, Delay: 50 * time.Millisecond})
+	setFaults(t, s, "webhook_copies,copies=3", "webhook_before_answer", "webhook_delay,for=50ms,tenant=acme-in,order=8472,payment=pay_8472_b", "webhook_lost,payment=pay_8472_a")
 	id := parseRefund(t, send(t, s.URL, refund("k", duplicateRefund))).RefundID
 	told, ids := h.all()
 	if want := "refund.created " + id + " refund:req-8472:pay_8472_b"; len(told) != 3 || told[0] != want || ids[0] != ids[2] {
 		t.Errorf("told before the answer: %q %q", told, ids)
 	}
-	s.SetEventFaults(sandbox.EventFaults{})
+	struck(t, s, 1, 1, 1, 0)
+	setFaults(t, s)
 	if err := s.Admin.SetRefundStatus(t.Context(), id, "failed"); err != nil {
 		t.Fatal(err)
 	}
@@ -179,4 +181,26 @@ func TestBadEventsEndpoint(t *testing.T) {
 			t.Errorf("%+v is taken", e)
 		}
 	}
+}
+
+// stampServer takes webhooks unread and tells the times they bear.
+func stampServer(t *testing.T, into chan<- string) string {
+	t.Helper()
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var e struct{ Timestamp time.Time }
+		if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+			t.Error(err)
+		}
+		sec, err := strconv.ParseInt(r.Header.Get(webhook.HeaderTimestamp), 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		into <- stampOf(e.Timestamp, time.Unix(sec, 0))
+	}))
+	t.Cleanup(web.Close)
+	return web.URL
+}
+
+func stampOf(body, signature time.Time) string {
+	return body.UTC().Format(time.RFC3339) + " " + signature.UTC().Format(time.RFC3339)
 }

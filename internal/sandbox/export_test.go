@@ -1,9 +1,6 @@
 package sandbox
 
-import (
-	"context"
-	"net/http"
-)
+import "net/http"
 
 // Operation is a row of the route table.
 type Operation struct {
@@ -19,17 +16,6 @@ func Operations() []Operation {
 	}
 	return out
 }
-
-// Fault is a seam made of two functions.
-type Fault struct {
-	Arrived, Committed func(http.ResponseWriter, *http.Request) bool
-}
-
-func (f Fault) arrived(w http.ResponseWriter, r *http.Request) bool   { return f.Arrived(w, r) }
-func (f Fault) committed(w http.ResponseWriter, r *http.Request) bool { return f.Committed(w, r) }
-
-// StartFaulty starts a sandbox with faults at its seam.
-func StartFaulty(ctx context.Context, c Config, f Fault) (*Server, error) { return start(ctx, c, f) }
 
 // BreakJournal makes every further write fail, as a full or lost disk does.
 func (s *Server) BreakJournal() error { return s.book.journal.file.Close() }

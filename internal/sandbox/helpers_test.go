@@ -1,11 +1,14 @@
 package sandbox_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/amends-dev/amends/internal/sandbox"
 	"github.com/amends-dev/amends/internal/sandbox/sandboxtest"
@@ -15,6 +18,8 @@ import (
 type request struct {
 	method, path, token, body string
 	header                    http.Header
+	// patience is how long the client waits; 0 as long as the test does.
+	patience time.Duration
 }
 
 type response struct {
@@ -48,7 +53,13 @@ func send(tb testing.TB, url string, q request) response {
 }
 
 func trySend(tb testing.TB, url string, q request) (response, error) {
-	req, err := http.NewRequestWithContext(tb.Context(), q.method, url+q.path, strings.NewReader(q.body))
+	ctx := tb.Context()
+	if q.patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, q.patience)
+		defer cancel()
+	}
+	req, err := http.NewRequestWithContext(ctx, q.method, url+q.path, strings.NewReader(q.body))
 	if err != nil {
 		return response{}, err
 	}
@@ -106,4 +117,51 @@ func parseRefund(tb testing.TB, r response) sandbox.Refund {
 		tb.Fatalf("status %d is not a refund: %s", r.status, r.body)
 	}
 	return a.Refund
+}
+
+// setFaults switches faults on by the API, as texts.
+func setFaults(tb testing.TB, s *sandboxtest.Sandbox, texts ...string) {
+	tb.Helper()
+	var all sandbox.Faults
+	for _, text := range texts {
+		x, err := sandbox.ParseFault(text)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	if err := s.Admin.SetFaults(tb.Context(), all); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// struck compares how often the faults struck, in their order.
+func struck(tb testing.TB, s *sandboxtest.Sandbox, want ...int) {
+	tb.Helper()
+	all, err := s.Admin.Faults(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var got []int
+	for _, x := range all {
+		got = append(got, x.Struck)
+	}
+	if !slices.Equal(got, want) {
+		tb.Errorf("struck %v, want %v: %v", got, want, all)
+	}
+}
+
+// eventually waits, for a bounded time, until something is so.
+func eventually(tb testing.TB, so func() bool) {
+	tb.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			tb.Fatal("it does not come to that")
+		}
+	}
 }

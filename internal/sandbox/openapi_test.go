@@ -88,6 +88,14 @@ func TestAnswersHaveTheDocumentedFields(t *testing.T) {
 		get("/v1/refunds/{refund}", "rf_5521", sandboxtest.ReadKey),
 		get("/v1/refunds", "", sandboxtest.ReadKey),
 		get("/v1/admin/ledger", "", sandboxtest.AdminKey),
+		{"/v1/admin/faults", request{method: "PUT", path: "/v1/admin/faults", token: sandboxtest.AdminKey, body: `{"faults":[
+			{"kind":"unknown_enum","on":["orders.captures"],"tenant":"acme-in","order":"8472","payment":"pay_8472_a","times":2,"status":"odd","record":"capture"},
+			{"kind":"delay","for":"1ms","when":"after","reference":"r"},{"kind":"error_after","code":502,"times":1},{"kind":"webhook_copies","copies":2}]}`}},
+		get("/v1/orders/{order}/captures", "8472", sandboxtest.ReadKey),
+		get("/v1/admin/faults", "", sandboxtest.AdminKey),
+		{"/v1/refunds", refund("k", duplicateRefund)},
+		{"/v1/admin/faults", request{method: "DELETE", path: "/v1/admin/faults", token: sandboxtest.AdminKey}},
+		{"/v1/admin/faults", request{method: "PUT", path: "/v1/admin/faults", token: sandboxtest.AdminKey, body: `{"faults":[{"kind":"gremlins"}]}`}},
 		// Problems.
 		get("/v1/orders/{order}", "77", sandboxtest.ReadKey),
 		get("/v1/orders/{order}", "8472", "wrong"),

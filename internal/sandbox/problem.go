@@ -30,6 +30,7 @@ const (
 	codeLedgerInvalid     = "ledger_invalid"
 	codeJournal           = "journal_unavailable"
 	codeInternal          = "internal"
+	codeUnavailable       = "unavailable"
 )
 
 // problem is an error that is answered as RFC 9457 problem details.
@@ -39,6 +40,8 @@ type problem struct {
 	detail string
 	// allow goes with 405.
 	allow string
+	// fault: it is there because a fault says so.
+	fault bool
 }
 
 func (p *problem) Error() string {

@@ -66,12 +66,25 @@ type refundRequest struct {
 	Reason      string `json:"reason"`
 }
 
+// oddities are what faults change about a creation.
+type oddities interface {
+	// keeps reports whether the request's key is kept.
+	keeps() bool
+	// forgets reports whether a key of an age is forgotten within its window.
+	forgets(age time.Duration) bool
+	// stamp gives the time the refund is said to be made at.
+	stamp(now time.Time) time.Time
+}
+
 // create makes a refund, or gives the one the key has already made, as
-// it was then. The sequence number is the entry that holds it.
-func (b *book) create(req refundRequest, apiKey, key string, body [sha256.Size]byte, now time.Time) (r Refund, seq uint64, replayed bool, err error) {
+// it was then. The sequence number is the entry that holds it. Whether a key is
+// known is told by the true time, whatever the provider's clock says.
+func (b *book) create(req refundRequest, apiKey, key string, body [sha256.Size]byte, now time.Time, odd oddities) (r Refund, seq uint64, replayed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if use, ok := b.keys.known(keyID{apiKey, req.Tenant, key}, now); ok {
+	if b.noKeys || !odd.keeps() {
+		key = ""
+	} else if use, ok := b.keys.known(keyID{apiKey, req.Tenant, key}, now); ok && !odd.forgets(now.Sub(use.at)) {
 		if use.body != body {
 			return Refund{}, 0, false, &problem{status: http.StatusConflict, code: codeKeyReused}
 		}
@@ -83,7 +96,7 @@ func (b *book) create(req refundRequest, apiKey, key string, body [sha256.Size]b
 	r = Refund{
 		RefundID: b.freeRefundID(), Tenant: req.Tenant, OrderID: req.OrderID, PaymentID: req.PaymentID,
 		AmountMinor: req.AmountMinor, Currency: req.Currency, Status: statusPending,
-		Reference: req.Reference, Reason: req.Reason, CreatedAt: now.UTC(),
+		Reference: req.Reference, Reason: req.Reason, CreatedAt: odd.stamp(now).UTC(),
 	}
 	err = b.commit(entry{At: now, Created: &created{Refund: r, APIKey: apiKey, Key: key, Body: body[:]}})
 	return r, b.seq, false, err
@@ -162,7 +175,7 @@ func (b *book) setStatus(refundID, status string, now time.Time) (Refund, uint64
 }
 
 // setCapture moves a payment to a status, as a bank does over the days.
-func (b *book) setCapture(tenant, paymentID, status string, now time.Time) (Capture, uint64, error) {
+func (b *book) setCapture(tenant, paymentID, status string, now, stamp time.Time) (Capture, uint64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := b.accounts[id{tenant, b.payments[id{tenant, paymentID}]}]
@@ -173,7 +186,7 @@ func (b *book) setCapture(tenant, paymentID, status string, now time.Time) (Capt
 	if i < 0 {
 		return Capture{}, 0, notFound(codePaymentNotFound)
 	}
-	next, at := a.captures[i], now.UTC()
+	next, at := a.captures[i], stamp.UTC()
 	next.Status = status
 	switch status {
 	case statusSettled:

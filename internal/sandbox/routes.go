@@ -19,6 +19,8 @@ var openAPI []byte
 // from it and the tests compare it with openapi.yaml.
 type route struct {
 	method, path string
+	// name is what faults call it; those that have none never fail by a fault.
+	name string
 	// scopes that may call it; empty is open to everybody.
 	scopes []Scope
 	// limit on the body in bytes; 0 reads none.
@@ -26,19 +28,34 @@ type route struct {
 	handle func(*Server, *call) (answer, error)
 }
 
+// Names of the routes that faults can strike.
+const (
+	routeOwner        = "orders.owner"
+	routeOrder        = "orders.read"
+	routeCaptures     = "orders.captures"
+	routeOrderRefunds = "orders.refunds"
+	routeSettlement   = "orders.settlement"
+	routeList         = "refunds.list"
+	routeRefund       = "refunds.read"
+	routeCreate       = "refunds.create"
+)
+
 var routes = []route{
-	{method: http.MethodPost, path: "/v1/orders/verify-owner", scopes: []Scope{ScopeVerifyOwner}, limit: maxBody, handle: (*Server).verifyOwner},
-	{method: http.MethodGet, path: "/v1/orders/{order}", scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).readOrder},
-	{method: http.MethodGet, path: "/v1/orders/{order}/captures", scopes: []Scope{ScopeRead}, handle: (*Server).listCaptures},
-	{method: http.MethodGet, path: "/v1/orders/{order}/refunds", scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).listRefunds},
-	{method: http.MethodGet, path: "/v1/orders/{order}/settlement", scopes: []Scope{ScopeRead}, handle: (*Server).getSettlement},
-	{method: http.MethodGet, path: "/v1/refunds", scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).listTenantRefunds},
-	{method: http.MethodGet, path: "/v1/refunds/{refund}", scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).getRefund},
-	{method: http.MethodPost, path: "/v1/refunds", scopes: []Scope{ScopeRefundWrite}, limit: maxBody, handle: (*Server).createRefund},
+	{method: http.MethodPost, path: "/v1/orders/verify-owner", name: routeOwner, scopes: []Scope{ScopeVerifyOwner}, limit: maxBody, handle: (*Server).verifyOwner},
+	{method: http.MethodGet, path: "/v1/orders/{order}", name: routeOrder, scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).readOrder},
+	{method: http.MethodGet, path: "/v1/orders/{order}/captures", name: routeCaptures, scopes: []Scope{ScopeRead}, handle: (*Server).listCaptures},
+	{method: http.MethodGet, path: "/v1/orders/{order}/refunds", name: routeOrderRefunds, scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).listRefunds},
+	{method: http.MethodGet, path: "/v1/orders/{order}/settlement", name: routeSettlement, scopes: []Scope{ScopeRead}, handle: (*Server).getSettlement},
+	{method: http.MethodGet, path: "/v1/refunds", name: routeList, scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).listTenantRefunds},
+	{method: http.MethodGet, path: "/v1/refunds/{refund}", name: routeRefund, scopes: []Scope{ScopeRead, ScopeRefundWrite}, handle: (*Server).getRefund},
+	{method: http.MethodPost, path: "/v1/refunds", name: routeCreate, scopes: []Scope{ScopeRefundWrite}, limit: maxBody, handle: (*Server).createRefund},
 	{method: http.MethodGet, path: "/v1/admin/ledger", scopes: []Scope{ScopeAdmin}, handle: (*Server).readLedger},
 	{method: http.MethodPut, path: "/v1/admin/ledger", scopes: []Scope{ScopeAdmin}, limit: maxLedger, handle: (*Server).mergeLedger},
 	{method: http.MethodPost, path: "/v1/admin/refunds/{refund}", scopes: []Scope{ScopeAdmin}, limit: maxBody, handle: (*Server).setRefundStatus},
 	{method: http.MethodPost, path: "/v1/admin/captures/{payment}", scopes: []Scope{ScopeAdmin}, limit: maxBody, handle: (*Server).setCaptureStatus},
+	{method: http.MethodGet, path: "/v1/admin/faults", scopes: []Scope{ScopeAdmin}, handle: (*Server).readFaults},
+	{method: http.MethodPut, path: "/v1/admin/faults", scopes: []Scope{ScopeAdmin}, limit: maxBody, handle: (*Server).putFaults},
+	{method: http.MethodDelete, path: "/v1/admin/faults", scopes: []Scope{ScopeAdmin}, handle: (*Server).clearFaults},
 	{method: http.MethodGet, path: "/openapi.yaml", handle: (*Server).document},
 }
 
@@ -55,7 +72,7 @@ func (s *Server) mux() *http.ServeMux {
 // beside says why a request meets no route.
 func beside(m *http.ServeMux, r *http.Request) *problem {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := m.Handler(other); pattern != "/" {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/amends-dev/amends/internal/ident"
 )
@@ -20,6 +21,13 @@ type call struct {
 	key  string // the API key's name
 	body []byte
 	*http.Request
+
+	// route is its name, about what it asks for: what faults go by.
+	route  string
+	about  subject
+	faults *faults
+	// held: a fault made it wait, perhaps longer than an answer may take.
+	held bool
 }
 
 // answer is what a handler gives: encoded only after it is durable.
@@ -33,27 +41,23 @@ type answer struct {
 	// changed marks an answer to a change of state made by this request.
 	changed  bool
 	replayed bool
+	// made is the refund this request created.
+	made *Refund
 }
 
 func (s *Server) serve(rt route, w http.ResponseWriter, r *http.Request) {
-	if s.seam.arrived(w, r) {
-		return
-	}
 	a, err := s.answer(rt, w, r)
+	if errors.Is(err, errAborted) {
+		panic(http.ErrAbortHandler) // closes the connection
+	}
 	if err != nil {
 		p := problemOf(err)
-		if p.status >= http.StatusInternalServerError {
+		if p.status >= http.StatusInternalServerError && !p.fault {
 			s.log.Error("request not served",
 				slog.String("method", rt.method), slog.String("path", rt.path), slog.String("code", p.code), slog.Any("error", err))
 		}
 		p.write(w)
 		return
-	}
-	if a.changed {
-		s.notifier.await(r.Context(), a.seq)
-		if s.seam.committed(w, r) {
-			return
-		}
 	}
 	if a.replayed {
 		w.Header().Set("Idempotent-Replayed", "true")
@@ -64,30 +68,25 @@ func (s *Server) serve(rt route, w http.ResponseWriter, r *http.Request) {
 	send(w, a.status, a.contentType, a.body)
 }
 
+// answer does what is asked for, and whatever goes wrong with it by a fault.
 func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (answer, error) {
-	c := &call{Request: r}
-	if len(rt.scopes) > 0 {
-		key, ok := s.authenticate(r.Header)
-		if !ok {
-			return answer{}, &problem{status: http.StatusUnauthorized, code: codeUnauthorized}
-		}
-		if !slices.Contains(rt.scopes, key.scope) {
-			return answer{}, &problem{status: http.StatusForbidden, code: codeWrongScope}
-		}
-		c.key = key.name
+	c, err := s.admit(rt, w, r)
+	if err != nil {
+		return answer{}, err
 	}
-	if rt.limit > 0 {
-		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-			return answer{}, &problem{status: http.StatusUnsupportedMediaType, code: codeMediaType}
+	defer func() {
+		if c.held { // the answer is late, not lost
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rt.limit))
-		if err != nil {
-			if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-				return answer{}, err
-			}
-			return answer{}, invalid(fmt.Errorf("read body: %w", err))
+	}()
+	faulty := s.faults.some.Load() > 0
+	if faulty {
+		c.about = s.book.find(c)
+	}
+	if faulty = faulty && rt.name != ""; faulty {
+		if err := s.faults.before(c); err != nil {
+			return answer{}, err
 		}
-		c.body = body
 	}
 	a, err := rt.handle(s, c)
 	if err != nil {
@@ -96,7 +95,42 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (answe
 	if err := s.book.journal.wait(a.seq); err != nil {
 		return answer{}, err
 	}
-	return a, nil
+	if a.changed {
+		s.notifier.await(r.Context(), a.seq)
+	}
+	if faulty {
+		err = s.faults.after(c, &a, s.turn)
+	}
+	return a, err
+}
+
+// admit checks who asks, and reads the body.
+func (s *Server) admit(rt route, w http.ResponseWriter, r *http.Request) (*call, error) {
+	c := &call{Request: r, route: rt.name, faults: s.faults}
+	if len(rt.scopes) > 0 {
+		key, ok := s.authenticate(r.Header)
+		if !ok {
+			return nil, &problem{status: http.StatusUnauthorized, code: codeUnauthorized}
+		}
+		if !slices.Contains(rt.scopes, key.scope) {
+			return nil, &problem{status: http.StatusForbidden, code: codeWrongScope}
+		}
+		c.key = key.name
+	}
+	if rt.limit > 0 {
+		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+			return nil, &problem{status: http.StatusUnsupportedMediaType, code: codeMediaType}
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rt.limit))
+		if err != nil {
+			if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+				return nil, err
+			}
+			return nil, invalid(fmt.Errorf("read body: %w", err))
+		}
+		c.body = body
+	}
+	return c, nil
 }
 
 // authenticate compares the token's hash with every key in constant time.

@@ -24,7 +24,7 @@ type Server struct {
 	keys     []apiKey
 	now      func() time.Time
 	log      *slog.Logger
-	seam     seam
+	faults   *faults
 	// stop does the closing, once; detach frees ctx from it.
 	stop   func() error
 	detach func() bool
@@ -33,10 +33,6 @@ type Server struct {
 // Start replays the journal and serves until Close or the end of ctx. An error
 // means a bad configuration, a damaged journal or a port that is taken.
 func Start(ctx context.Context, c Config) (*Server, error) {
-	return start(ctx, c, sound{})
-}
-
-func start(ctx context.Context, c Config, at seam) (*Server, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("sandbox configuration: %w", err)
@@ -54,7 +50,11 @@ func start(ctx context.Context, c Config, at seam) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("sandbox: %w", err), listener.Close())
 	}
-	s := &Server{URL: "http://" + listener.Addr().String(), book: b, keys: keys, now: c.Now, log: c.Log, seam: at, notifier: newNotifier(c, b)}
+	f, err := newFaults(c)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("sandbox configuration: %w", err), b.journal.close(), listener.Close())
+	}
+	s := &Server{URL: "http://" + listener.Addr().String(), book: b, keys: keys, now: c.Now, log: c.Log, faults: f, notifier: newNotifier(c, b, f)}
 	b.notify = s.notifier.notify
 	if c.Events != (Events{}) {
 		if err := s.SendEvents(c.Events); err != nil {
@@ -86,11 +86,13 @@ func start(ctx context.Context, c Config, at seam) (*Server, error) {
 	s.stop = sync.OnceValue(func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
+		close(f.ended) // what a fault holds is let go
 		err := web.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(fmt.Errorf("shut the sandbox down: %w", err), web.Close())
 		}
 		<-served
+		f.work.Wait()
 		s.notifier.close()
 		return errors.Join(err, b.journal.close())
 	})
@@ -134,20 +136,3 @@ func (u *unusedConns) drop() {
 		_ = c.Close() // the server's own close of it reports what matters
 	}
 }
-
-// seam is where faults are put in: the service asks it at the two moments at
-// which a provider's failure matters to its client. Either call may answer,
-// delay, or abort the connection (panic(http.ErrAbortHandler)) by itself, and
-// then reports true.
-type seam interface {
-	// arrived comes first of all, before anything is read or done.
-	arrived(http.ResponseWriter, *http.Request) (handled bool)
-	// committed comes when a change is done and durable, and its answer not sent.
-	committed(http.ResponseWriter, *http.Request) (handled bool)
-}
-
-// sound is the seam without faults.
-type sound struct{}
-
-func (sound) arrived(http.ResponseWriter, *http.Request) bool   { return false }
-func (sound) committed(http.ResponseWriter, *http.Request) bool { return false }

@@ -21,12 +21,14 @@ func (s *Server) createRefund(c *call) (answer, error) {
 	if err := req.validate(); err != nil {
 		return answer{}, invalid(err)
 	}
-	r, seq, replayed, err := s.book.create(req, c.key, key, sha256.Sum256(c.body), s.now())
+	r, seq, replayed, err := s.book.create(req, c.key, key, sha256.Sum256(c.body), s.now(), c)
 	if err != nil {
 		return answer{}, err
 	}
 	a, err := reply(http.StatusCreated, seq, oneRefund{r})
-	a.changed, a.replayed = !replayed, replayed
+	if a.changed, a.replayed = !replayed, replayed; a.changed {
+		a.made = &r
+	}
 	return a, err
 }
 
@@ -82,6 +84,15 @@ func (s *Server) mergeLedger(c *call) (answer, error) {
 	return a, err
 }
 
+// turn changes a refund's status by itself: nobody waits for what is told of it.
+func (s *Server) turn(refundID, status string) error {
+	_, seq, err := s.book.setStatus(refundID, status, s.now())
+	if err == nil {
+		s.notifier.forget(seq)
+	}
+	return err
+}
+
 func (s *Server) setRefundStatus(c *call) (answer, error) {
 	var q struct {
 		Status string `json:"status"`
@@ -117,7 +128,7 @@ func (s *Server) setCaptureStatus(c *call) (answer, error) {
 	if err := ident.Tokens("tenant", q.Tenant); err != nil {
 		return answer{}, invalid(err)
 	}
-	capture, seq, err := s.book.setCapture(q.Tenant, c.PathValue("payment"), q.Status, s.now())
+	capture, seq, err := s.book.setCapture(q.Tenant, c.PathValue("payment"), q.Status, s.now(), c.stamp(s.now()))
 	if err != nil {
 		return answer{}, err
 	}
