@@ -88,7 +88,7 @@ func Decide(prev *amendsv1.CaseRecord, in Input, lim Limits) (*amendsv1.CaseComm
 func (s *step) full() bool {
 	n := len(s.rec.GetHandled())
 	switch p := s.in.Payload.(type) {
-	case *amendsv1.TimerDue, *amendsv1.EffectResult:
+	case *amendsv1.TimerDue, *amendsv1.EffectResult, *amendsv1.StopLifted:
 		return false
 	case *amendsv1.ProviderEvent:
 		if p.GetKind() == refundFailed && s.ownRefund(p.GetObjectId()) {
@@ -163,6 +163,9 @@ func (s *step) classify() (Event, string, error) {
 			return EventBudgetSpent, "", nil
 		}
 		return ev, "", nil
+	}
+	if _, ok := s.in.Payload.(*amendsv1.StopLifted); ok {
+		return s.liftedEvent()
 	}
 	if reason := s.foreign(); reason != "" {
 		return "", reason, nil

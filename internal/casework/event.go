@@ -36,6 +36,7 @@ const (
 	EventUndecidable     Event = "effect.undecidable"
 	EventNotBegun        Event = "effect.not_begun"
 	EventEffectOverdue   Event = "effect.overdue"
+	EventStopLifted      Event = "stop.lifted"
 	EventDraft           Event = "draft.returned"
 	EventReplyVerified   Event = "reply.verified"
 	EventReplyRejected   Event = "reply.rejected"

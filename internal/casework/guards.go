@@ -124,6 +124,8 @@ var (
 	dispatchesLeft = Guard{"dispatches left", func(s *step) bool {
 		return asked(s.task) < s.lim.EffectDispatches && len(s.task.GetAttempts()) < maxAttempts
 	}}
+	attemptsEverLeft = Guard{"the task can hold another attempt", func(s *step) bool { return len(s.task.GetAttempts()) < maxAttempts }}
+
 	dispatchesEverLeft = Guard{"reconciliation tries left", func(s *step) bool {
 		return asked(s.task) < 3*s.lim.EffectDispatches && len(s.task.GetAttempts()) < maxAttempts
 	}}

@@ -112,6 +112,7 @@ var Table = []Row{
 	{"effect.none", []amendsv1.CaseState{requested}, EventNoEffect, guards(newestAnswer), Same, effects(recordEffect, askAgainLater)},
 	{"effect.unknown", []amendsv1.CaseState{requested, reconciling}, EventEffectUnknown, nil, Same, effects(recordEffect, outcomeUnknown)},
 	{"effect.held", []amendsv1.CaseState{requested, reconciling}, EventEffectHeld, nil, Same, effects(recordEffect, waitForResume)},
+	{"effect.stop_lifted", []amendsv1.CaseState{requested, reconciling}, EventStopLifted, guards(attemptsEverLeft), Same, effects(executeAgain, sayLifted)},
 	{"effect.overdue", []amendsv1.CaseState{requested}, EventEffectOverdue, guards(dispatchesLeft), Same, effects(outcomeUnknown, executeAgain)},
 	{"effect.overdue.none_left", []amendsv1.CaseState{requested}, EventEffectOverdue, nil, reconciling, effects(outcomeUnknown, reconcileLater)},
 	{"effect.undecidable", []amendsv1.CaseState{requested}, EventUndecidable, nil, reconciling, effects(recordEffect, reconcileLater)},
