@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -105,20 +106,15 @@ func (c *console) moved(ctx context.Context, scope string, from uint64) (stopSwi
 }
 
 // holding gives the switches that are set over a case whose refund the stop
-// held.
-func (c *console) holding(ctx context.Context, rec *amendsv1.CaseRecord) ([]deskapi.Stop, error) {
+// held. When they cannot be read the case is shown without them.
+func (c *console) holding(r request, rec *amendsv1.CaseRecord) []deskapi.Stop {
 	if !casework.Held(rec) {
-		return nil, nil
+		return nil
 	}
-	stops, err := c.stops(ctx, subject.StopAll, rec.GetTenant())
+	stops, err := c.stops(r.Context(), subject.StopAll, r.tenant)
 	if err != nil {
-		return nil, err
+		c.log.LogAttrs(r.Context(), slog.LevelWarn, "stop switches not readable", slog.String("tenant", r.tenant), slog.String("case_id", r.caseID), slog.Any("error", err))
+		return nil
 	}
-	var set []deskapi.Stop
-	for _, s := range stops {
-		if s.Stopped {
-			set = append(set, s)
-		}
-	}
-	return set, nil
+	return slices.DeleteFunc(stops, func(s deskapi.Stop) bool { return !s.Stopped })
 }
