@@ -156,13 +156,22 @@ func (f *signFlags) confirm(t *terminal, show func(io.Writer)) error {
 		return errors.New("nobody is there to ask; say --yes to sign without asking")
 	}
 	fmt.Fprint(out, "\nSign this? [y/N] ")
-	answer, err := bufio.NewReader(io.LimitReader(t.in, 64)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
+	answer, err := t.answer()
+	if err != nil {
+		return err
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
+	switch strings.ToLower(answer) {
 	case "y", "yes":
 		return nil
 	}
 	return errors.New("you said no")
+}
+
+// answer reads what a person types.
+func (t *terminal) answer() (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(t.in, 64)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the answer: %w", err)
+	}
+	return strings.TrimSpace(line), nil
 }

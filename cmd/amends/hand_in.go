@@ -20,12 +20,12 @@ const (
 	maxPause = 2 * time.Second
 )
 
-// handIn sends something signed, and the same again while the console cannot
-// take it.
-func handIn[T any](ctx context.Context, send func(context.Context, T) (deskapi.Relayed, error), signed T) (deskapi.Relayed, error) {
+// handIn sends what counts once however often it is sent, and the same again
+// while the console cannot take it.
+func handIn[T, A any](ctx context.Context, send func(context.Context, T) (A, error), what T) (A, error) {
 	pause := 200 * time.Millisecond
 	for try := 1; ; try++ {
-		relayed, err := send(ctx, signed)
+		relayed, err := send(ctx, what)
 		if err == nil {
 			return relayed, nil
 		}

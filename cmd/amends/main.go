@@ -34,6 +34,9 @@ type cli struct {
 	Approver approverCmd `cmd:"" help:"Approvers' keys."`
 	Case     caseCmd     `cmd:"" help:"Cases as customers see them."`
 	Custody  custodyCmd  `cmd:"" help:"Cases that were handed to people."`
+	Stop     stopCmd     `cmd:"" help:"Emergency stop: no new refund is made, for a tenant or for all."`
+	Resume   resumeCmd   `cmd:"" help:"Release the emergency stop of a tenant or of all."`
+	Stops    stopsCmd    `cmd:"" help:"Show the switches of the emergency stop."`
 
 	completion.Commands
 }

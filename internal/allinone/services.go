@@ -146,7 +146,7 @@ func (d *Desk) configure(corpus string) configs {
 	}
 	c.orchestrator.ApproverRegistry, c.orchestrator.PolicyCorpus = f.registry(), corpus
 	c.console.Listen = orFree(d.opts.ConsoleListen)
-	c.console.Staff = []console.Staff{{ID: StaffMember, TokenSHA256: f.hash("staff-sam"), Tenants: f.tenants}}
+	c.console.Staff = []console.Staff{{ID: StaffMember, TokenSHA256: f.hash("staff-sam"), Tenants: f.tenants, MayStopAll: true, MayResume: true}}
 	c.console.Redis.Addr = d.redis.Addr()
 	c.gateway.Listen = orFree(d.opts.GatewayListen)
 	c.gateway.Redis.Addr = d.redis.Addr()

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -28,6 +29,15 @@ func TestADeskMayLiveInItsOwnTime(t *testing.T) {
 		if d := at.Sub(start.Add(72 * time.Hour)); d < 0 || d > time.Minute {
 			t.Errorf("%s is at %s, %s after the leap", what, at, d)
 		}
+	}
+
+	now, err := c.Time(t.Context(), roles.ConsumerDue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within("the broker's clock", now)
+	if _, err := c.Time(t.Context(), roles.ConsumerReplies); !errors.Is(err, bus.ErrDenied) {
+		t.Errorf("by another service's consumer: %v", err)
 	}
 
 	armed := clock.Now().Add(300 * time.Millisecond)

@@ -143,6 +143,30 @@ func (c *Conn) Backlog(ctx context.Context, consumer string) (Backlog, error) {
 	return Backlog{Waiting: resp.Waiting, Open: resp.Open, Delivered: resp.Delivered.Stream, Settled: resp.Floor.Stream}, nil
 }
 
+// Time gives the broker's clock, as the desk reads it, by way of one of the
+// service's own consumers. It is for inputs that no message brings.
+func (c *Conn) Time(ctx context.Context, consumer string) (time.Time, error) {
+	spec, ok := c.cfg.Manifest.Consumer(consumer)
+	if !ok || spec.Service != c.cfg.Service {
+		return time.Time{}, fmt.Errorf("broker's time by %s: not a consumer of %s: %w", consumer, c.cfg.Service, ErrDenied)
+	}
+	var resp struct {
+		At    time.Time `json:"ts"`
+		Error *APIError `json:"error"`
+	}
+	err := c.api(ctx, "CONSUMER.INFO."+spec.Stream+"."+consumer, struct{}{}, &resp)
+	switch {
+	case err == nil && resp.Error != nil:
+		err = resp.Error
+	case err == nil && resp.At.IsZero():
+		err = ErrUncertain
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("broker's time by %s: %w", consumer, err)
+	}
+	return c.clock.FromBroker(resp.At), nil
+}
+
 // verify asks for every stream and consumer the service reads or watches.
 func (c *Conn) verify(ctx context.Context) error {
 	for _, spec := range c.cfg.Manifest.ConsumersOf(c.cfg.Service) {

@@ -45,6 +45,10 @@ type Record struct {
 	// Decisions says what became of each signed decision, in the order they
 	// were judged.
 	Decisions []Judgement `json:"decisions"`
+	// Held: the emergency stop holds the refund. Stops are the switches that are
+	// set over it now; none is when they were released just before.
+	Held  bool   `json:"held,omitempty"`
+	Stops []Stop `json:"stops,omitempty"`
 	// Record is an amends.v1.CaseRecord in ProtoJSON without the fields that
 	// are of no use to people.
 	Record json.RawMessage `json:"record"`

@@ -47,6 +47,12 @@ const (
 	CodeNotInCustody      Code = "not_in_custody"
 	CodeVersionNotReached Code = "version_not_reached"
 	CodeDecisionMalformed Code = "decision_malformed"
+
+	// Of the emergency stop.
+	CodeRightMissing     Code = "right_missing"
+	CodeStopConflict     Code = "stop_conflict"
+	CodeStopUnconfirmed  Code = "stop_unconfirmed"
+	CodeAuditUnavailable Code = "audit_unavailable"
 )
 
 // Problem is a problem document. As an error it is what a client got.
@@ -56,6 +62,8 @@ type Problem struct {
 	Status int    `json:"status"`
 	Code   Code   `json:"code"`
 	Detail string `json:"detail,omitempty"`
+	// Current is the switch a change of the emergency stop was refused over.
+	Current *Stop `json:"current,omitempty"`
 	// RetryAfter travels as the header of that name; 0 says nothing.
 	RetryAfter time.Duration `json:"-"`
 }
@@ -69,6 +77,13 @@ func NewProblem(status int, code Code, detail string) *Problem {
 func (p *Problem) After(d time.Duration) *Problem {
 	q := *p
 	q.RetryAfter = d
+	return &q
+}
+
+// Over gives the problem with the switch that is in the way.
+func (p *Problem) Over(s Stop) *Problem {
+	q := *p
+	q.Current = &s
 	return &q
 }
 

@@ -2,6 +2,7 @@ package deskclient
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -43,6 +44,24 @@ func (c *Console) Action(ctx context.Context, tenant, caseID string, minVersion 
 		return out, nil, fmt.Errorf("decode the action of %s: %w", caseID, err)
 	}
 	return out, record, nil
+}
+
+// Stops gives the switches of the emergency stop that the caller may see.
+func (c *Console) Stops(ctx context.Context) (deskapi.Stops, error) {
+	var out deskapi.Stops
+	err := c.api.call(ctx, http.MethodGet, deskapi.StopsPath, nil, nil, &out)
+	return out, err
+}
+
+// ChangeStop sets a switch of the emergency stop or releases it.
+func (c *Console) ChangeStop(ctx context.Context, r deskapi.StopRequest) (deskapi.StopChanged, error) {
+	var out deskapi.StopChanged
+	body, err := json.Marshal(r)
+	if err != nil {
+		return out, fmt.Errorf("encode a change of the stop: %w", err)
+	}
+	err = c.api.call(ctx, http.MethodPost, deskapi.StopsPath, nil, body, &out)
+	return out, err
 }
 
 // Queue gives a page of the cases of a tenant that wait for staff in a queue, the

@@ -1244,14 +1244,16 @@ func (x *StopLifted) GetReleased() *StopSwitch {
 // AuditEvent records what the other streams do not: sign-ins, refusals,
 // operator actions.
 type AuditEvent struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
-	Actor         string                 `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"`
-	Action        string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	Subject       string                 `protobuf:"bytes,4,opt,name=subject,proto3" json:"subject,omitempty"`
-	Outcome       string                 `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	TraceId       string                 `protobuf:"bytes,6,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=at,proto3" json:"at,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Service string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Actor   string                 `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"`
+	Action  string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	Subject string                 `protobuf:"bytes,4,opt,name=subject,proto3" json:"subject,omitempty"`
+	Outcome string                 `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	TraceId string                 `protobuf:"bytes,6,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	At      *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=at,proto3" json:"at,omitempty"`
+	// Why, in the words of the actor.
+	Reason        string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1333,6 +1335,13 @@ func (x *AuditEvent) GetAt() *timestamppb.Timestamp {
 		return x.At
 	}
 	return nil
+}
+
+func (x *AuditEvent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 var File_amends_v1_desk_proto protoreflect.FileDescriptor
@@ -1460,7 +1469,7 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\"G\n" +
 	"\n" +
 	"StopLifted\x129\n" +
-	"\breleased\x18\x01 \x01(\v2\x15.amends.v1.StopSwitchB\x06\xbaH\x03\xc8\x01\x01R\breleased\"\x96\x02\n" +
+	"\breleased\x18\x01 \x01(\v2\x15.amends.v1.StopSwitchB\x06\xbaH\x03\xc8\x01\x01R\breleased\"\xb8\x02\n" +
 	"\n" +
 	"AuditEvent\x12#\n" +
 	"\aservice\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18 R\aservice\x12\x1f\n" +
@@ -1469,7 +1478,8 @@ const file_amends_v1_desk_proto_rawDesc = "" +
 	"\asubject\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\asubject\x12#\n" +
 	"\aoutcome\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\aoutcome\x12\"\n" +
 	"\btrace_id\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\atraceId\x122\n" +
-	"\x02at\x18\a \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at*\xab\x01\n" +
+	"\x02at\x18\a \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\x12 \n" +
+	"\x06reason\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06reason*\xab\x01\n" +
 	"\x0eDeliveryStatus\x12\x1f\n" +
 	"\x1bDELIVERY_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17DELIVERY_STATUS_PENDING\x10\x01\x12\x1d\n" +

@@ -9,6 +9,7 @@ import (
 	"github.com/amends-dev/amends/internal/edge"
 	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/readmodel"
+	"github.com/amends-dev/amends/internal/subject"
 )
 
 // Config is the console's configuration.
@@ -29,6 +30,10 @@ type Staff struct {
 	// TokenSHA256 is the lower-case hex SHA-256 of the token.
 	TokenSHA256 string   `yaml:"token_sha256"`
 	Tenants     []string `yaml:"tenants"`
+	// Everybody may stop the effects of their tenants. MayStopAll lets them
+	// stop everybody's; MayResume lets them release what they may stop.
+	MayStopAll bool `yaml:"may_stop_all,omitempty"`
+	MayResume  bool `yaml:"may_resume,omitempty"`
 }
 
 func (s *Staff) sees(tenant string) bool { return slices.Contains(s.Tenants, tenant) }
@@ -65,6 +70,9 @@ func (c Config) tokens() (*edge.Tokens[*Staff], error) {
 		}
 		for _, t := range s.Tenants {
 			err = errors.Join(err, ident.Tokens("tenants", t))
+			if t == subject.StopAll {
+				err = errors.Join(err, fmt.Errorf("tenants: %q stands for every tenant at the emergency stop; say may_stop_all", t))
+			}
 		}
 		if err == nil {
 			if err = tokens.Add(s.TokenSHA256, s); err != nil {

@@ -34,6 +34,7 @@ type Deps struct {
 // broker is what the console needs of the bus; tests make it fail.
 type broker interface {
 	Send(ctx context.Context, subj string, env *amendsv1.Envelope, payload proto.Message, opts ...bus.PublishOption) (uint64, error)
+	Publish(ctx context.Context, subj string, data []byte, opts ...bus.PublishOption) (uint64, error)
 	LastDirect(ctx context.Context, stream, subj string) (bus.Stored, error)
 }
 
@@ -97,6 +98,9 @@ func (c *console) routes() http.Handler {
 	mux.Handle("POST /v1/cases/{tenant}/{case}/custody", c.api(c.relayCustody))
 	mux.Handle("GET "+deskapi.QueuePath, edge.Handler(c.listQueue))
 	mux.Handle(deskapi.QueuePath, edge.MethodNotAllowed("GET, HEAD"))
+	mux.Handle("GET "+deskapi.StopsPath, edge.Handler(c.listStops))
+	mux.Handle("POST "+deskapi.StopsPath, edge.Handler(c.changeStop))
+	mux.Handle(deskapi.StopsPath, edge.MethodNotAllowed("GET, HEAD, POST"))
 	mux.Handle("GET /cases/{tenant}/{case}", c.page())
 	mux.Handle("/v1/cases/{tenant}/{case}", edge.MethodNotAllowed("GET, HEAD"))
 	mux.Handle("/v1/cases/{tenant}/{case}/action", edge.MethodNotAllowed("GET, HEAD"))

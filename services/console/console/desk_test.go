@@ -46,6 +46,7 @@ func testConfig() Config {
 	cfg.Staff = []Staff{
 		{ID: "maya", TokenSHA256: hashOf(acmeToken), Tenants: []string{"acme-in"}},
 		{ID: "ravi", TokenSHA256: hashOf(betaToken), Tenants: []string{"beta"}},
+		{ID: "head", TokenSHA256: hashOf(headToken), Tenants: []string{"acme-in", "beta"}, MayStopAll: true, MayResume: true},
 	}
 	return cfg
 }

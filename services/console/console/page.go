@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -31,6 +32,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"text":  display.Text,
 	"money": money.Format,
 	"time":  pageTime,
+	"clock": func(t *time.Time) string { return pageTime(timestamppb.New(*t)) },
 	"next":  nextMoment,
 	"low":   func(prefix string, v interface{ String() string }) string { return enumName(v.String(), prefix) },
 	"state": stateName,
@@ -86,7 +88,9 @@ func (c *console) showPage(w http.ResponseWriter, r request) *deskapi.Problem {
 	if err := pageTemplate.Execute(&body, struct {
 		*amendsv1.CaseRecord
 		ActionText string
-	}{rec, actionText}); err != nil {
+		Held       bool
+		Stops      []deskapi.Stop
+	}{rec, actionText, casework.Held(rec), c.holding(r, rec)}); err != nil {
 		return c.fault(r, err)
 	}
 	h := w.Header()

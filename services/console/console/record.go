@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/casework"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/edge"
 	"github.com/amends-dev/amends/internal/roles"
@@ -113,7 +114,7 @@ func (c *console) showRecord(w http.ResponseWriter, r request) *deskapi.Problem 
 	}
 	edge.WriteJSON(w, http.StatusOK, deskapi.Record{
 		Tenant: rec.GetTenant(), CaseID: rec.GetCaseId(), Version: rec.GetVersion(), State: stateName(rec.GetState()),
-		Decisions: judgements(rec), Record: body,
+		Decisions: judgements(rec), Held: casework.Held(rec), Stops: c.holding(r, rec), Record: body,
 	})
 	return nil
 }

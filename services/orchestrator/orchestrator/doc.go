@@ -1,7 +1,8 @@
 // Package orchestrator is the service that owns case records.
 //
 // Consumes: posts (intake.gateway), signed decisions of approvers and custodians
-// (intake.console), results (result.*), due timers (due.*). Emits: case commits
+// (intake.console), results (result.*), due timers (due.*); the switches of the
+// emergency stop (control.stop.*) at their leader. Emits: case commits
 // (case.*), tasks (task.*), customer views (view.*), timers (timer.*), dead letters. Grants: role
 // orchestrator of the manifest; one tool, orders.verify_owner, with a key that
 // can do nothing else.
@@ -17,6 +18,12 @@
 // one takes it first, by its own compare-and-set; then the closed case records
 // where it went. Until then a redelivery finds the same linked case (LOSS-1,
 // STATE-3).
+//
+// When the emergency stop is released, cases whose effect it held are given the
+// input stop.lifted, in the same way and once for each release. Each replica
+// knows the held cases it committed or swept; on a release the commits since the
+// stop are swept again, for those of a replica that is gone. It is a short cut:
+// a held case asks the executor again by its own deadline as well (LIVE-1).
 //
 // Any number of replicas share the consumers. In one process a keyed lock
 // avoids needless conflicts; correctness rests on the compare-and-set alone.

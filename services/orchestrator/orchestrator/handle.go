@@ -104,6 +104,7 @@ func (o *orchestrator) apply(ctx context.Context, m *bus.Message, at place) erro
 		switch {
 		case err == nil:
 			o.cache.put(casestore.Snapshot{Record: commit.GetRecord(), Seq: seq})
+			o.held.note(commit.GetRecord())
 			o.count(ctx, commit)
 			o.reached(ctx, Committed, m.Envelope)
 			return o.sentAll(ctx, m, o.send(ctx, commit.GetRecord(), casework.Delta(snap.Record, commit.GetRecord(), o.lim)))

@@ -43,8 +43,11 @@ type orchestrator struct {
 	cache    *cache
 	locks    *locks
 	views    *views
-	metrics  metrics
-	tell     func(ctx context.Context, p Point, in *amendsv1.Envelope)
+	held     *held
+	// rewalk asks the sweeper to walk the commits from a sequence on again.
+	rewalk  chan uint64
+	metrics metrics
+	tell    func(ctx context.Context, p Point, in *amendsv1.Envelope)
 }
 
 type metrics struct {
@@ -97,7 +100,7 @@ func build(cfg Config, deps Deps, st store, own owners, registry *approval.Regis
 	}
 	o := &orchestrator{
 		cfg: cfg, lim: lim, log: deps.Log, conn: deps.Bus, store: st, owners: own, registry: registry, now: deps.Now,
-		cache: newCache(), locks: newLocks(), views: newViews(), tell: deps.Reached,
+		cache: newCache(), locks: newLocks(), views: newViews(), held: newHeld(), rewalk: make(chan uint64, 1), tell: deps.Reached,
 	}
 	for _, c := range []struct {
 		into *metric.Int64Counter
@@ -138,5 +141,6 @@ func (o *orchestrator) run(ctx context.Context) error {
 		})
 	}
 	g.Go(func() error { return o.sweep(ctx) })
+	g.Go(func() error { return o.watchStops(ctx) })
 	return g.Wait()
 }

@@ -83,6 +83,11 @@ func (o *orchestrator) sweep(ctx context.Context) error {
 			rewound, err = s.goOn(ctx, rewound)
 		case <-again.C:
 			rewound, err = s.goOn(ctx, rewound)
+		case from := <-o.rewalk:
+			if err := s.walkFrom(ctx, from); err != nil && ctx.Err() == nil {
+				o.log.WarnContext(ctx, "looking for cases that others held failed; their own deadlines wake them", slog.String("error", err.Error()))
+			}
+			continue
 		case <-tick.C:
 			if err := s.overdue(ctx, o.now()); err != nil && ctx.Err() == nil {
 				o.log.WarnContext(ctx, "looking for overdue cases failed; it is done again", slog.String("error", err.Error()))
@@ -109,6 +114,16 @@ func (s *sweeper) goOn(ctx context.Context, rewound bool) (bool, error) {
 	clear(s.cases)
 	s.mu.Unlock()
 	return true, s.resendAll(ctx, true)
+}
+
+// walkFrom takes in again what was committed from a sequence on: a replica that
+// is gone may have been the only one that knew some of it.
+func (s *sweeper) walkFrom(ctx context.Context, seq uint64) error {
+	if err := s.conn.ResetConsumer(ctx, roles.ConsumerSweep, seq); err != nil {
+		return fmt.Errorf("rewind the sweep: %w", err)
+	}
+	_, _, err := s.walk(ctx)
+	return err
 }
 
 // resendAll walks on through the commits and sends again for each case it holds
@@ -172,6 +187,7 @@ func (s *sweeper) walk(ctx context.Context) (seen int64, all bool, err error) {
 }
 
 func (s *sweeper) note(rec *amendsv1.CaseRecord, at time.Time) {
+	s.held.note(rec)
 	next, waits := casework.Next(rec)
 	s.mu.Lock()
 	defer s.mu.Unlock()
