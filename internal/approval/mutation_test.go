@@ -243,7 +243,9 @@ func mutations(m proto.Message) []mutation {
 					l.Set(n-1, protoreflect.ValueOfMessage(x.ProtoReflect()))
 				})
 				for j := range n {
-					walk(fmt.Sprintf("%s[%d].", name, j), func(root protoreflect.Message) protoreflect.Message { return get(root).Mutable(f).List().Get(j).Message() })
+					walk(fmt.Sprintf("%s[%d].", name, j), func(root protoreflect.Message) protoreflect.Message {
+						return get(root).Mutable(f).List().Get(j).Message()
+					})
 				}
 			case f.Message() != nil:
 				walk(name+".", func(root protoreflect.Message) protoreflect.Message { return get(root).Mutable(f).Message() })
