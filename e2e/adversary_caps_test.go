@@ -113,10 +113,10 @@ func (s *siege) emptyTheCaps() {
 		// What the attempts before took is in the first hour and in the day.
 		s.run(attempt{asOrchestrator, fmt.Sprintf("999.99 on each of 55 orders, hour %d", hour+1), func(s *siege) string {
 			counts := s.flood(55, func(int) (*amendsv1.ActionRecord, []*amendsv1.SignedDecision) { return s.twice(99999), nil })
-			for _, cap := range []string{"cap_exceeded_hour", "cap_exceeded_day"} {
-				if strings.Contains(counts, cap) {
+			for _, reason := range []string{"cap_exceeded_hour", "cap_exceeded_day"} {
+				if strings.Contains(counts, reason) {
 					s.t.Log(counts)
-					return cap
+					return reason
 				}
 			}
 			return counts

@@ -91,7 +91,7 @@ func caseAttempts() []attempt {
 			var wg sync.WaitGroup
 			for i := range 20 {
 				d := s.decision("maya-1", a, 1+i%3)
-				wg.Go(func() { _, _ = s.staff.Decide(s.ctx, d) }) //nolint:errcheck // most come too late
+				wg.Go(func() { _, _ = s.staff.Decide(s.ctx, d) }) // most come too late
 			}
 			wg.Wait()
 			return s.until(caseID(0), 0, closed).State

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -36,7 +37,7 @@ func TestStolenCredentialsMoveNoMoneyAUTH2(t *testing.T) {
 	s := besiege(t)
 	t.Cleanup(s.table)
 	for _, rows := range [][]attempt{
-		brokerAttempts(), approvalAttempts(), peopleAttempts(), formAttempts(), replayAttempts(), caseAttempts(), stopAttempts(), sliceAttempts(),
+		brokerAttempts(), approvalAttempts(), peopleAttempts(), formAttempts(), replayAttempts(), caseAttempts(), evidenceAttempts(), stopAttempts(), sliceAttempts(),
 	} {
 		for _, a := range rows {
 			s.run(a)
@@ -59,12 +60,17 @@ func (s *siege) run(a attempt) {
 func (s *siege) table() {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CREDENTIAL\tATTACK\tOUTCOME")
-	for _, o := range s.attempts {
+	fmt.Fprintln(w, "ATTACK\tOUTCOME\tCREDENTIAL")
+	rows := slices.Clone(s.attempts)
+	for i, o := range rows {
 		if o.got != o.want {
 			o.got += " (want " + o.want + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", o.as, o.attack, o.got)
+		if i+1 < len(rows) && rows[i+1].attack == o.attack && rows[i+1].got == o.got && o.got == denied {
+			rows[i+1].as = o.as + ", " + rows[i+1].as
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", o.attack, o.got, o.as)
 	}
 	if err := w.Flush(); err != nil {
 		s.t.Error(err)

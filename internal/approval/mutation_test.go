@@ -273,11 +273,11 @@ func others(f protoreflect.FieldDescriptor, v protoreflect.Value) []protoreflect
 	case protoreflect.Int64Kind:
 		return []protoreflect.Value{protoreflect.ValueOfInt64(v.Int() + 1), protoreflect.ValueOfInt64(-v.Int()), protoreflect.ValueOfInt64(v.Int() * 10)}
 	case protoreflect.Int32Kind:
-		return []protoreflect.Value{protoreflect.ValueOfInt32(int32(v.Int()) + 1)} //nolint:gosec // a small number
+		return []protoreflect.Value{protoreflect.ValueOfInt32(int32(v.Int()) + 1)}
 	case protoreflect.Uint64Kind:
 		return []protoreflect.Value{protoreflect.ValueOfUint64(v.Uint() + 1), protoreflect.ValueOfUint64(v.Uint() | 1<<63)}
 	case protoreflect.Uint32Kind:
-		return []protoreflect.Value{protoreflect.ValueOfUint32(uint32(v.Uint()) + 1), protoreflect.ValueOfUint32(uint32(v.Uint()) | 1<<31)} //nolint:gosec // it came from one
+		return []protoreflect.Value{protoreflect.ValueOfUint32(uint32(v.Uint()) + 1), protoreflect.ValueOfUint32(uint32(v.Uint()) | 1<<31)}
 	case protoreflect.EnumKind:
 		return []protoreflect.Value{protoreflect.ValueOfEnum(v.Enum() + 1), protoreflect.ValueOfEnum(v.Enum() + 100)}
 	case protoreflect.BytesKind:
