@@ -66,14 +66,15 @@ func (s *siege) invent(model, once string, minor int64) string {
 		}
 	}
 	v := s.until(id, 0, in("HUMAN_HANDOFF"))
-	got := "not asked"
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, all := range s.answers {
-		if all[0].GetCaseId() == id {
-			got = said(all[0])
+	var got string
+	s.await("the executor's answer to "+id, func() bool {
+		for _, all := range s.answers {
+			if all[0].GetCaseId() == id {
+				got = said(all[0])
+			}
 		}
-	}
+		return got != ""
+	})
 	return fmt.Sprintf("%s, the case %s", got, v.State)
 }
 
