@@ -22,6 +22,9 @@
 // a custodian proposed has a line proposed-by after the proposal and is of
 // version 2; its proposer cannot approve it.
 //
+// Two approvers are two people: a registry in which one key stands for two of
+// them, or one key id for two keys, is refused.
+//
 // Custodians sign what they do with a case the same way (CustodyText). The steps
 // settle and resolve are of version 2 of that text; the others keep the bytes
 // they had.

@@ -91,7 +91,7 @@ func (r *Registry) check() error {
 	if r.Version == "" {
 		return errors.New("version is missing")
 	}
-	ids := map[string]bool{}
+	ids, owners := map[string]bool{}, map[string]string{}
 	for i := range r.Approvers {
 		a := &r.Approvers[i]
 		if err := ident.Token(a.ID); err != nil {
@@ -106,6 +106,7 @@ func (r *Registry) check() error {
 				return fmt.Errorf("approver %s: limit: %w", a.ID, err)
 			}
 		}
+		keys := map[string]bool{}
 		for j := range a.Keys {
 			k := &a.Keys[j]
 			raw, err := base64.StdEncoding.DecodeString(k.Public)
@@ -115,7 +116,13 @@ func (r *Registry) check() error {
 			if err := ident.Token(k.ID); err != nil {
 				return fmt.Errorf("approver %s: key %q: %w", a.ID, k.ID, err)
 			}
-			k.public = raw
+			if keys[k.ID] { // which of them a signature names would be a guess
+				return fmt.Errorf("approver %s: key %s is listed twice", a.ID, k.ID)
+			}
+			if owner, ok := owners[string(raw)]; ok && owner != a.ID { // one person would count as two
+				return fmt.Errorf("approver %s: key %s is also a key of %s", a.ID, k.ID, owner)
+			}
+			k.public, keys[k.ID], owners[string(raw)] = raw, true, a.ID
 		}
 	}
 	return nil
