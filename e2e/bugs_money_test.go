@@ -298,3 +298,25 @@ func TestDashboardRefundStopsTheExecutionB18(t *testing.T) {
 	}
 	w.noDeadLetters()
 }
+
+// Bug B17: the check that every test of this package ends with finds what it
+// is for.
+func TestOverRefundedLedgerIsFoundB17(t *testing.T) {
+	t.Parallel()
+	sound := newBook("9001", 200000, "INR", 2, 200000, 200000).refunded(1, 200000, "pending").Ledger
+	failed := newBook("9001", 200000, "INR", 2, 200000).refunded(0, 200001, "failed").Ledger
+	for name, c := range map[string]struct {
+		ledger sandbox.Ledger
+		want   int
+	}{
+		"sound":              {sound, 0},
+		"failed":             {failed, 0},
+		"more than captured": {newBook("9001", 200000, "INR", 2, 200000, 200000).refunded(1, 200001, "pending").Ledger, 1},
+		"a hold":             {newBook("9001", 200000, "INR", 2, 200000, 200000).hold(1).refunded(1, 1, "succeeded").Ledger, 1},
+		"the order":          {newBook("9001", 200000, "INR", 2, 200000).refunded(0, 200001, "unheard_of").Ledger, 2},
+	} {
+		if got := overRefunded(c.ledger); len(got) != c.want {
+			t.Errorf("%s: %q, want %d", name, got, c.want)
+		}
+	}
+}

@@ -91,6 +91,7 @@ func startCrashDesk(t *testing.T, n, replicas int) *crashDesk {
 	d := &crashDesk{
 		world: &world{Desk: desk, t: t, ctx: ctx}, plan: map[string]*crash{}, inputs: map[string][]string{}, passed: map[string][]place{},
 	}
+	t.Cleanup(d.neverMoreThanCaptured)
 	if d.gateway, d.staff, err = desk.Clients(64); err != nil {
 		t.Fatal(err)
 	}

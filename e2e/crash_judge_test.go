@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
@@ -35,32 +34,6 @@ var tolerated = map[string]bool{
 // superseded are the reasons for which an input may be refused then.
 var superseded = map[string]bool{
 	"duplicate_result": true, "lease_expired": true, "attempt_closed": true, "attempt_superseded": true, "late_after_cancel": true,
-}
-
-// quiet waits until every consumer has handed out all there is and got every
-// acknowledgement: what was in a killed process has come again.
-func (d *crashDesk) quiet() {
-	d.t.Helper()
-	js, done, err := d.Inspect()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer done()
-	for _, c := range roles.Desk().Consumers {
-		if c.Stream == roles.StreamCases || c.Stream == roles.StreamViews {
-			continue // what is read there moves no case on
-		}
-		for {
-			consumer, err := js.Consumer(d.ctx, c.Stream, c.Name)
-			if err != nil {
-				d.t.Fatalf("LOSS-1: %s is not at rest: %v", c.Name, err)
-			}
-			if info := consumer.CachedInfo(); info.NumAckPending == 0 && info.NumPending == 0 {
-				break
-			}
-			<-time.After(50 * time.Millisecond)
-		}
-	}
 }
 
 // judge checks what the streams and the provider hold when all is over.
