@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -39,8 +40,10 @@ type crash struct {
 	stays bool
 
 	i int // the case's number in its desk
-	// shot is closed when the process was killed for the first time.
-	shot   chan struct{}
+	// shot is closed when the process was killed for the first time, idle when
+	// the case has to wait for a deadline.
+	shot, idle chan struct{}
+
 	killed []time.Time
 	ended  time.Time
 	found  finding
@@ -50,6 +53,8 @@ type crash struct {
 // with somebody who kills them.
 type crashDesk struct {
 	*world
+	// wire is what the executor reaches the provider by.
+	wire  *wire
 	files map[roles.Service]string
 
 	mu sync.Mutex
@@ -77,9 +82,9 @@ type victim struct {
 // apart are the services a crash desk runs as processes.
 var apart = []roles.Service{roles.Gateway, roles.Orchestrator, roles.RefundExecutor}
 
-// startCrashDesk starts a desk with n orders and its processes; replicas is how
-// many orchestrators there are.
-func startCrashDesk(t *testing.T, n, replicas int) *crashDesk {
+// startCrashDesk starts a desk and its processes; replicas is how many
+// orchestrators there are.
+func startCrashDesk(t *testing.T, replicas int) *crashDesk {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), crashPatience)
 	t.Cleanup(cancel)
@@ -91,13 +96,14 @@ func startCrashDesk(t *testing.T, n, replicas int) *crashDesk {
 	d := &crashDesk{
 		world: &world{Desk: desk, t: t, ctx: ctx}, plan: map[string]*crash{}, inputs: map[string][]string{}, passed: map[string][]place{},
 	}
+	t.Cleanup(d.neverMoreThanCaptured)
 	if d.gateway, d.staff, err = desk.Clients(64); err != nil {
 		t.Fatal(err)
 	}
-	d.orders(n, true)
 	if d.files, err = desk.WriteConfigs(t.TempDir(), func(roles.Service) string { return "127.0.0.1:0" }); err != nil {
 		t.Fatal(err)
 	}
+	d.tap()
 	t.Cleanup(d.end)
 	for _, s := range apart {
 		count := 1
@@ -111,6 +117,23 @@ func startCrashDesk(t *testing.T, n, replicas int) *crashDesk {
 		}
 	}
 	return d
+}
+
+// tap puts the wire into the executor's configuration.
+func (d *crashDesk) tap() {
+	d.t.Helper()
+	d.wire = newWire(d.t, d.SandboxURL)
+	file := d.files[roles.RefundExecutor]
+	text, err := os.ReadFile(file)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if n := strings.Count(string(text), d.SandboxURL); n != 1 {
+		d.t.Fatalf("the executor's configuration names the provider %d times", n)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), d.SandboxURL, d.wire.URL, 1)), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // spawn starts a service and everything that watches it.
@@ -224,13 +247,27 @@ func (d *crashDesk) end() {
 	}
 }
 
+// waits has the next case begun while this one waits for a deadline.
+func (d *crashDesk) waits(i int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.plan[caseID(i)].idle)
+}
+
 // play runs the cases of a plan, each begun when the process was killed for the
 // one before, and gives what became of them. Cases whose crash does not come
 // are reported.
 func (d *crashDesk) play(plan []*crash) {
+	d.t.Helper()
 	var running sync.WaitGroup
+	if prepare := plan[0].story.prepare; prepare != nil {
+		prepare(d)
+	}
 	for i, c := range plan {
-		c.i, c.shot = i, make(chan struct{})
+		c.i, c.shot, c.idle = i, make(chan struct{}), make(chan struct{})
+		if err := d.Provider.Load(d.ctx, c.story.ledger(i)); err != nil {
+			d.t.Fatal(err)
+		}
 		d.mu.Lock()
 		d.plan[caseID(i)] = c
 		d.mu.Unlock()
@@ -244,6 +281,7 @@ func (d *crashDesk) play(plan []*crash) {
 		})
 		select {
 		case <-c.shot:
+		case <-c.idle:
 		case <-over:
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
@@ -37,32 +36,6 @@ var superseded = map[string]bool{
 	"duplicate_result": true, "lease_expired": true, "attempt_closed": true, "attempt_superseded": true, "late_after_cancel": true,
 }
 
-// quiet waits until every consumer has handed out all there is and got every
-// acknowledgement: what was in a killed process has come again.
-func (d *crashDesk) quiet() {
-	d.t.Helper()
-	js, done, err := d.Inspect()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer done()
-	for _, c := range roles.Desk().Consumers {
-		if c.Stream == roles.StreamCases || c.Stream == roles.StreamViews {
-			continue // what is read there moves no case on
-		}
-		for {
-			consumer, err := js.Consumer(d.ctx, c.Stream, c.Name)
-			if err != nil {
-				d.t.Fatalf("LOSS-1: %s is not at rest: %v", c.Name, err)
-			}
-			if info := consumer.CachedInfo(); info.NumAckPending == 0 && info.NumPending == 0 {
-				break
-			}
-			<-time.After(50 * time.Millisecond)
-		}
-	}
-}
-
 // judge checks what the streams and the provider hold when all is over.
 func (d *crashDesk) judge(plan []*crash) {
 	d.t.Helper()
@@ -70,10 +43,11 @@ func (d *crashDesk) judge(plan []*crash) {
 	if len(logs) != len(plan) {
 		d.t.Errorf("LOSS-1: %d cases from %d posts", len(logs), len(plan))
 	}
-	made := d.made()
+	made, begun := d.made(), d.begun()
 	for _, c := range plan {
 		id := caseID(c.i)
-		problems := c.judge(logs[id], given[id], made[orderID(c.i)])
+		problems := c.judge(logs[id], given[id], made[orderID(c.i)], begun[orderID(c.i)])
+		problems = append(problems, d.wire.sameCalls(orderID(c.i), id, c.story.given(c.i))...)
 		if len(c.killed) != c.times {
 			problems = append(problems, fmt.Sprintf("%s was killed %d times, want %d: the run shows nothing", c.service, len(c.killed), c.times))
 		}
@@ -87,9 +61,9 @@ func (d *crashDesk) judge(plan []*crash) {
 	d.noDeadLetters()
 }
 
-// judge checks one case: its log (STATE-1), its inputs (LOSS-1), its refunds
-// (MONEY-1, MONEY-4) and its reply.
-func (c *crash) judge(log []*amendsv1.CaseCommit, given map[string]int, refunds []sandbox.Refund) (problems []string) {
+// judge checks one case: its log (STATE-1), its inputs (LOSS-1), its end
+// (LIVE-1), its refunds and its reply.
+func (c *crash) judge(log []*amendsv1.CaseCommit, given map[string]int, refunds []sandbox.Refund, intents []*amendsv1.EffectIntent) (problems []string) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	rec, err := casework.Replay(log, casework.DefaultLimits(), payload)
 	if err != nil || rec == nil {
@@ -112,7 +86,7 @@ func (c *crash) judge(log []*amendsv1.CaseCommit, given map[string]int, refunds 
 	if len(rest) > 0 {
 		bad("LOSS-1: the case never followed %v", rest)
 	}
-	if rec.GetState() != c.story.state || !casework.Closed(rec) {
+	if ended := casework.Closed(rec) || rec.GetCustody().GetQueue() == casework.QueueHandoff; rec.GetState() != c.story.state || !ended {
 		bad("LIVE-1: the case ended %s", casework.StateName(rec.GetState()))
 	}
 	if len(log) != len(rec.GetHandled()) {
@@ -140,18 +114,67 @@ func (c *crash) judge(log []*amendsv1.CaseCommit, given map[string]int, refunds 
 	} else if got := casework.View(rec).GetReplies()[0].GetKind(); got != c.story.reply {
 		bad("the reply is %q, want %q", got, c.story.reply)
 	}
-	if len(refunds) != c.story.refunds {
-		bad("MONEY-1: %d refunds, want %d: %+v", len(refunds), c.story.refunds, refunds)
-	}
+	return append(problems, c.money(rec, refunds, intents)...)
+}
+
+// money checks what the provider has against what the story gives back, what
+// the executor noted before, and what the case says (MONEY-1, MONEY-2, MONEY-4,
+// TRUTH-2).
+func (c *crash) money(rec *amendsv1.CaseRecord, refunds []sandbox.Refund, intents []*amendsv1.EffectIntent) (problems []string) {
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	want := c.story.given(c.i)
+	var paid []string
 	for _, r := range refunds {
-		if r.PaymentID != "pay_"+orderID(c.i)+"_b" || r.AmountMinor != 200000 || r.Reference != "refund:"+caseID(c.i)+":"+r.PaymentID {
+		paid = append(paid, r.PaymentID)
+		if r.AmountMinor != c.story.minor || r.Reference != "refund:"+caseID(c.i)+":"+r.PaymentID {
 			bad("MONEY-4: refund %+v", r)
 		}
-		if got := rec.GetEffect().GetRefunds(); len(got) != 1 || got[0].GetOutcome().GetRefundId() != r.RefundID {
-			bad("TRUTH-2: the record does not name the refund %s: %v", r.RefundID, got)
+		at := slices.IndexFunc(intents, func(in *amendsv1.EffectIntent) bool { return in.GetIdempotencyKey() == r.Reference })
+		switch {
+		case at < 0 || intents[at].GetBegunAt().AsTime().After(r.CreatedAt):
+			bad("MONEY-2: refund %s was made and not begun before", r.RefundID)
+		case c.story.approved != (len(intents[at].GetApprovalIds()) > 0):
+			bad("MONEY-2: refund %s spent %v", r.RefundID, intents[at].GetApprovalIds())
+		case intents[at].GetOutcome().GetRefundId() != r.RefundID:
+			bad("MONEY-3: the effect ledger does not name refund %s: %v", r.RefundID, intents[at].GetOutcome())
+		}
+		named := func(got *amendsv1.RefundResult) bool { return got.GetOutcome().GetRefundId() == r.RefundID }
+		if !slices.ContainsFunc(rec.GetEffect().GetRefunds(), named) {
+			bad("TRUTH-2: the record does not name the refund %s: %v", r.RefundID, rec.GetEffect())
+		}
+	}
+	slices.Sort(paid)
+	if !slices.Equal(paid, want) {
+		bad("MONEY-1: refunds of %q, want %q: %+v", paid, want, refunds)
+	}
+	if len(intents) != len(want) {
+		bad("MONEY-2: %d intents, want %d: %v", len(intents), len(want), intents)
+	}
+	if len(want) == 0 {
+		for _, r := range rec.GetEffect().GetRefunds() {
+			if r.GetOutcome().GetRefundId() != "" {
+				bad("TRUTH-2: the record names a refund that is not: %v", r)
+			}
 		}
 	}
 	return problems
+}
+
+// begun are the intents of the executor's ledger, by order.
+func (d *crashDesk) begun() map[string][]*amendsv1.EffectIntent {
+	d.t.Helper()
+	out := map[string][]*amendsv1.EffectIntent{}
+	d.read(roles.StreamEffects, func(m jetstream.Msg) {
+		if strings.HasSuffix(m.Subject(), ".cap") {
+			return
+		}
+		var e amendsv1.EffectEntry
+		if err := proto.Unmarshal(m.Data(), &e); err != nil {
+			d.t.Fatal(err)
+		}
+		out[e.GetOrderId()] = e.GetIntents()
+	})
+	return out
 }
 
 // given are the messages INTAKE and RESULTS hold for each case, by sender and
@@ -174,7 +197,7 @@ func (d *crashDesk) given() map[string]map[string]int {
 	return out
 }
 
-// made are the provider's refunds, by order.
+// made are the refunds the desk had the provider make, by order.
 func (d *crashDesk) made() map[string][]sandbox.Refund {
 	d.t.Helper()
 	l, err := d.Provider.Ledger(d.ctx)
@@ -183,6 +206,9 @@ func (d *crashDesk) made() map[string][]sandbox.Refund {
 	}
 	out := map[string][]sandbox.Refund{}
 	for _, r := range l.Refunds {
+		if strings.HasPrefix(r.RefundID, elsewhere) {
+			continue
+		}
 		out[r.OrderID] = append(out[r.OrderID], r)
 	}
 	return out

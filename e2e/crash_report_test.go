@@ -24,7 +24,7 @@ func (c *crash) inputName() string {
 	case roles.Gateway:
 		names = c.story.requests
 	case roles.RefundExecutor:
-		names = []string{"refund"}
+		names = c.story.tasks
 	default:
 	}
 	if c.input < 1 || c.input > len(names) {
@@ -81,7 +81,7 @@ func summary(plan []*crash) {
 		cases := byPoint[key]
 		kills, refunds, wanted := 0, 0, 0
 		for _, c := range cases {
-			kills, refunds, wanted = kills+len(c.killed), refunds+c.found.refunds, wanted+c.story.refunds
+			kills, refunds, wanted = kills+len(c.killed), refunds+c.found.refunds, wanted+len(c.story.refunds)
 		}
 		slowest := slices.MaxFunc(cases, func(a, b *crash) int { return cmp.Compare(a.seconds(), b.seconds()) })
 		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %.1f s |\n", key, kills, len(cases), refunds, wanted, slowest.seconds())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 
@@ -62,8 +61,10 @@ func act(name roles.Service) {
 			return connected(ctx, cfg.Common, s, func(conn *bus.Conn) error {
 				return executor.Run(ctx, cfg, executor.Deps{
 					Bus: conn, Log: s.Log, Meter: s.Telemetry.Meter(),
-					Reached: func(_ context.Context, p executor.Step, key string) error {
-						tell.at(string(p), caseOf(key), key)
+					Reached: func(ctx context.Context, p executor.Step, key string) error {
+						// Each refund of a task is an input of its own.
+						task := executor.TaskOf(ctx)
+						tell.at(string(p), task.GetCaseId(), task.GetMessageId()+"/"+key)
 						return nil
 					},
 				})
@@ -81,15 +82,6 @@ func connected(ctx context.Context, c boot.Common, s *boot.Service, run func(*bu
 	}
 	defer conn.Close()
 	return run(conn)
-}
-
-// caseOf gives the case of an effect's key, refund:CASE:PAYMENT.
-func caseOf(key string) string {
-	parts := strings.Split(key, ":")
-	if len(parts) != 3 {
-		return ""
-	}
-	return parts[1]
 }
 
 // teller says which point was reached and goes on when it is told to. Where the

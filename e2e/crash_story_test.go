@@ -1,13 +1,12 @@
 package e2e_test
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/amends-dev/amends/internal/allinone"
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/deskclient"
+	"github.com/amends-dev/amends/internal/sandbox"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -15,14 +14,51 @@ import (
 // was killed on the way.
 type story struct {
 	name string
-	// inputs names what the orchestrator and the gateway take in, in order.
-	inputs, requests []string
+	// inputs names what the orchestrator takes in, requests and tasks what
+	// gateway and executor do, in order.
+	inputs, requests, tasks []string
+	// minor is what the order costs and each of its payments is, two of them
+	// unless said otherwise; refunds are those that are given back.
+	minor    int64
+	payments int
+	refunds  []string
+	// people approved it.
+	approved bool
 	// rows are the rows of the table the case follows.
-	rows    []string
-	state   amendsv1.CaseState
-	reply   string
-	refunds int
+	rows  []string
+	state amendsv1.CaseState
+	reply string
+	// prepare makes the desk one for this story alone.
+	prepare func(d *crashDesk)
 	play    func(d *crashDesk, i int) error
+}
+
+// ledger is that of a case's order.
+func (s *story) ledger(i int) sandbox.Ledger {
+	amounts := []int64{s.minor, s.minor}
+	if s.payments == 3 {
+		amounts = append(amounts, s.minor)
+	}
+	return newBook(orderID(i), s.minor, "INR", 2, amounts...).Ledger
+}
+
+// given are the payments of a case's order that are given back.
+func (s *story) given(i int) (payments []string) {
+	for _, letter := range s.refunds {
+		payments = append(payments, "pay_"+orderID(i)+"_"+letter)
+	}
+	return payments
+}
+
+const (
+	verifiedClosed = amendsv1.CaseState_CASE_STATE_VERIFIED_CLOSED
+	cancelled      = amendsv1.CaseState_CASE_STATE_CANCELLED
+	handedOver     = amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF
+)
+
+// found gives the rows of a case up to its merge, and those that follow.
+func found(merge string, more ...string) []string {
+	return append([]string{"opened", "triaged.supported", "result.recorded", "result.recorded", merge}, more...)
 }
 
 // The stories. The founding request; a message while its approval is waited
@@ -30,9 +66,10 @@ type story struct {
 var (
 	founding = &story{
 		name: "refund", inputs: []string{"post", "first evidence", "second evidence", "approval", "effect result", "draft", "verification"},
-		requests: []string{"post"},
-		rows:     []string{"opened", "triaged.supported", "result.recorded", "result.recorded", "merge.approval", "approved", "effect.acknowledged", "draft.returned", "reply.verified.closed"},
-		state:    amendsv1.CaseState_CASE_STATE_VERIFIED_CLOSED, reply: "refunded", refunds: 1,
+		requests: []string{"post"}, tasks: []string{"refund"},
+		minor: 200000, refunds: []string{"b"}, approved: true,
+		rows:  found("merge.approval", "approved", "effect.acknowledged", "draft.returned", "reply.verified.closed"),
+		state: verifiedClosed, reply: "refunded",
 		play: func(d *crashDesk, i int) error {
 			if err := d.opens(i); err != nil {
 				return err
@@ -45,9 +82,10 @@ var (
 	}
 	withMessage = &story{
 		name: "message", inputs: []string{"post", "first evidence", "second evidence", "message", "approval", "effect result", "draft", "verification"},
-		requests: []string{"post", "message"},
-		rows:     []string{"opened", "triaged.supported", "result.recorded", "result.recorded", "merge.approval", "message.recorded", "approved", "effect.acknowledged", "draft.returned", "reply.verified.closed"},
-		state:    amendsv1.CaseState_CASE_STATE_VERIFIED_CLOSED, reply: "refunded", refunds: 1,
+		requests: []string{"post", "message"}, tasks: []string{"refund"},
+		minor: 200000, refunds: []string{"b"}, approved: true,
+		rows:  found("merge.approval", "message.recorded", "approved", "effect.acknowledged", "draft.returned", "reply.verified.closed"),
+		state: verifiedClosed, reply: "refunded",
 		play: func(d *crashDesk, i int) error {
 			if err := d.opens(i); err != nil {
 				return err
@@ -73,8 +111,9 @@ var (
 	withdrawn = &story{
 		name: "cancel", inputs: []string{"post", "first evidence", "second evidence", "cancel", "draft", "verification"},
 		requests: []string{"post", "cancel"},
-		rows:     []string{"opened", "triaged.supported", "result.recorded", "result.recorded", "merge.approval", "cancelled", "draft.returned", "reply.verified"},
-		state:    amendsv1.CaseState_CASE_STATE_CANCELLED, reply: "cancelled",
+		minor:    200000,
+		rows:     found("merge.approval", "cancelled", "draft.returned", "reply.verified"),
+		state:    cancelled, reply: "cancelled",
 		play: func(d *crashDesk, i int) error {
 			if err := d.opens(i); err != nil {
 				return err
@@ -82,10 +121,7 @@ var (
 			if err := d.until(i, in("AWAITING_APPROVAL")); err != nil {
 				return err
 			}
-			err := d.twice("cancel", func() (any, error) {
-				return d.gateway.Cancel(d.ctx, deskclient.Cancel{Key: "leave", CaseID: caseID(i)})
-			})
-			if err != nil {
+			if err := d.withdraws(i); err != nil {
 				return err
 			}
 			return d.until(i, closed)
@@ -93,104 +129,124 @@ var (
 	}
 )
 
-// again repeats what a client repeats until it is answered: while the gateway
-// is away, or says that it cannot.
-func (d *crashDesk) again(f func() error) error {
-	for {
-		err := f()
-		problem, answered := errors.AsType[*deskapi.Problem](err)
-		if err == nil || answered && problem.RetryAfter == 0 {
-			return err
-		}
-		select {
-		case <-d.ctx.Done():
-			return err
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// twice sends a request until it is answered, and once more: the answer is the
-// same (LOSS-1). A withdrawn case may have ended meanwhile.
-func (d *crashDesk) twice(what string, send func() (any, error)) error {
-	var answers [2]any
-	for i := range answers {
-		if i > 0 && d.plain {
-			return nil
-		}
-		err := d.again(func() (err error) {
-			answers[i], err = send()
-			return err
-		})
-		if problem, ok := errors.AsType[*deskapi.Problem](err); ok && problem.Code == deskapi.CodeCaseClosed {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-	}
-	if answers[0] != answers[1] {
-		return fmt.Errorf("LOSS-1: the %s was answered with %+v, its retry with %+v", what, answers[0], answers[1])
-	}
-	return nil
-}
-
-func (d *crashDesk) opens(i int) error {
-	return d.twice("post", func() (any, error) {
-		return d.gateway.Post(d.ctx, deskclient.Post{
-			Key: "key-" + orderID(i), CaseID: caseID(i), Message: "Order " + orderID(i) + " was charged twice, and my refund has not arrived. Please investigate and resolve it.",
-		})
-	})
-}
-
-// until follows a case, whatever happens to the gateway.
-func (d *crashDesk) until(i int, ok func(deskapi.View) bool) error {
-	var last deskapi.View
-	found := false
-	for !found {
-		err := d.gateway.Follow(d.ctx, caseID(i), "", 0, func(v deskapi.View) error {
-			if last, found = v, ok(v); found {
-				return deskclient.ErrStop
+// The executor's stories: what it does differently. A refund that nobody
+// approves, from the caps; three payments, two refunds in one action; an answer
+// that is lost when the refund is made; a withdrawal then, and one before
+// anything is begun, while the stop holds it; a refusal, for somebody refunded
+// the payment at the provider.
+var (
+	small = &story{
+		name: "small refund", tasks: []string{"refund"},
+		minor: 99999, refunds: []string{"b"},
+		rows:  found("merge.refund", "effect.acknowledged", "draft.returned", "reply.verified.closed"),
+		state: verifiedClosed, reply: "refunded",
+		play: func(d *crashDesk, i int) error {
+			if err := d.opens(i); err != nil {
+				return err
 			}
-			return nil
-		})
-		if d.ctx.Err() != nil || err == nil && !found {
-			return fmt.Errorf("last %s at v%d: %w", last.State, last.Version, errors.Join(err, d.ctx.Err()))
-		}
+			return d.until(i, closed)
+		},
 	}
-	return nil
-}
-
-// approves signs what a case proposes when it does.
-func (d *crashDesk) approves(i int) error {
-	var version uint64
-	err := d.until(i, func(v deskapi.View) bool {
-		version = v.Version
-		return v.State == "AWAITING_APPROVAL"
-	})
-	if err != nil {
-		return err
+	threefold = &story{
+		name: "two refunds", tasks: []string{"first refund", "second refund"},
+		minor: 200000, payments: 3, refunds: []string{"b", "c"}, approved: true,
+		rows: founding.rows, state: verifiedClosed, reply: "refunded",
+		play: founding.play,
 	}
-	_, err = allinone.Approve(d.ctx, d.staff, d.Trial.Keys[allinone.Approver], caseID(i), version)
-	return err
-}
-
-// recorded waits until a case's record has followed a row.
-func (d *crashDesk) recorded(i int, row string) error {
-	for version := uint64(1); d.ctx.Err() == nil; {
-		rec, err := d.shown(i, version)
-		if problem, ok := errors.AsType[*deskapi.Problem](err); ok && problem.Code == deskapi.CodeVersionNotReached {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, e := range rec.GetTimeline() {
-			if e.GetRow() == row {
-				return nil
+	unanswered = &story{
+		name: "answer lost", tasks: []string{"refund", "refund again"},
+		minor: 200000, refunds: []string{"b"}, approved: true,
+		rows:  found("merge.approval", "approved", "effect.unknown", "effect.overdue", "effect.acknowledged", "draft.returned", "reply.verified.closed"),
+		state: verifiedClosed, reply: "refunded",
+		play: func(d *crashDesk, i int) error {
+			d.wire.loses(orderID(i))
+			if err := d.opens(i); err != nil {
+				return err
 			}
-		}
-		version = rec.GetVersion() + 1
+			if err := d.approves(i); err != nil {
+				return err
+			}
+			if err := d.recorded(i, "effect.unknown"); err != nil {
+				return err
+			}
+			d.waits(i)
+			return d.until(i, closed)
+		},
 	}
-	return fmt.Errorf("%s is not recorded: %w", row, d.ctx.Err())
-}
+	withdrawnLate = &story{
+		name: "cancel in doubt", tasks: []string{"refund", "cancel"},
+		minor: 200000, refunds: []string{"b"}, approved: true,
+		rows:  found("merge.approval", "approved", "effect.unknown", "cancel.requested", "effect.acknowledged", "draft.returned", "reply.verified.closed"),
+		state: verifiedClosed, reply: "refunded",
+		play: func(d *crashDesk, i int) error {
+			d.wire.loses(orderID(i))
+			if err := d.opens(i); err != nil {
+				return err
+			}
+			if err := d.approves(i); err != nil {
+				return err
+			}
+			if err := d.recorded(i, "effect.unknown"); err != nil {
+				return err
+			}
+			if err := d.withdraws(i); err != nil {
+				return err
+			}
+			return d.until(i, closed)
+		},
+	}
+	withdrawnHeld = &story{
+		name: "cancel while held", tasks: []string{"refund", "cancel"},
+		minor: 200000, approved: true,
+		rows:  found("merge.approval", "approved", "effect.held", "cancel.requested", "effect.not_begun", "draft.returned", "reply.verified"),
+		state: cancelled, reply: "cancelled",
+		prepare: func(d *crashDesk) { d.stops(true) },
+		play: func(d *crashDesk, i int) error {
+			if err := d.opens(i); err != nil {
+				return err
+			}
+			if err := d.approves(i); err != nil {
+				return err
+			}
+			if err := d.recorded(i, "effect.held"); err != nil {
+				return err
+			}
+			if err := d.withdraws(i); err != nil {
+				return err
+			}
+			return d.until(i, closed)
+		},
+	}
+	refusedByUs = &story{
+		name: "refused", tasks: []string{"refund"},
+		minor: 200000, approved: true,
+		rows:  found("merge.approval", "approved", "effect.refused", "draft.returned", "reply.verified"),
+		state: handedOver, reply: "handoff",
+		prepare: func(d *crashDesk) { d.SetEventFaults(sandbox.EventFaults{Delay: time.Hour}) },
+		play: func(d *crashDesk, i int) error {
+			if err := d.opens(i); err != nil {
+				return err
+			}
+			if err := d.until(i, in("AWAITING_APPROVAL")); err != nil {
+				return err
+			}
+			err := d.Provider.Load(d.ctx, sandbox.Ledger{Refunds: []sandbox.Refund{{
+				RefundID: elsewhere + orderID(i), Tenant: allinone.Tenant, OrderID: orderID(i), PaymentID: "pay_" + orderID(i) + "_b",
+				AmountMinor: 200000, Currency: "INR", Status: "succeeded", CreatedAt: time.Now(),
+			}}})
+			if err != nil {
+				return err
+			}
+			if err := d.approves(i); err != nil {
+				return err
+			}
+			return d.until(i, func(v deskapi.View) bool { return v.State == "HUMAN_HANDOFF" && len(v.Replies) == 1 })
+		},
+	}
+)
+
+// elsewhere begins the ids of refunds that people made at the provider.
+const elsewhere = "rf_dash"
+
+// stories are all of them, the founding request first.
+var stories = []*story{founding, withMessage, withdrawn, small, threefold, unanswered, withdrawnLate, withdrawnHeld, refusedByUs}

@@ -52,12 +52,32 @@ func TestCrashAtEveryPoint(t *testing.T) {
 		once(founding, orch(orchestrator.ViewSent, atVerification)),
 		once(founding, orch(orchestrator.AllSent, atDraft)),
 		once(founding, orch(orchestrator.Acknowledged, atEvidence)),
-		once(founding, at(roles.RefundExecutor, executor.Called, 1)),
 		once(founding, at(roles.Gateway, gateway.RequestStored, 1)),
 		once(withMessage, at(roles.Gateway, gateway.RequestSent, 2)),
 		once(withdrawn, at(roles.Gateway, gateway.RequestChecked, 2)),
 	}
-	startCrashDesk(t, len(plan), 1).play(plan)
+	startCrashDesk(t, 1).play(plan)
+	report(t, plan)
+}
+
+// SIGKILL at places of the executor, one of each kind (B01, B28).
+func TestCrashOfTheExecutorB01B28(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it waits for the broker to hand out again what was in a killed process")
+	}
+	exec := func(p executor.Step, input int) place { return at(roles.RefundExecutor, p, input) }
+	plan := []*crash{
+		once(founding, exec(executor.IntentSent, 1)),
+		once(founding, exec(executor.StopLookedAt, 1)),
+		once(founding, exec(executor.Called, 1)),
+		once(small, exec(executor.ReservationDurable, 1)),
+		once(threefold, exec(executor.OutcomeDurable, 1)),
+		once(threefold, exec(executor.Called, 2)),
+		once(withdrawnLate, exec(executor.LookedUp, 2)),
+		once(founding, exec(executor.ResultSent, 1)),
+	}
+	startCrashDesk(t, 1).play(plan)
 	report(t, plan)
 }
 
@@ -70,7 +90,7 @@ func TestCrashOfOneOfTwo(t *testing.T) {
 	}
 	plan := []*crash{once(founding, at(roles.Orchestrator, orchestrator.Committed, atApproval))}
 	plan[0].stays = true
-	startCrashDesk(t, len(plan), 2).play(plan)
+	startCrashDesk(t, 2).play(plan)
 	report(t, plan)
 }
 
@@ -81,7 +101,7 @@ func TestCrashEverywhere(t *testing.T) {
 	if !*everywhere {
 		t.Skip("make test-crash")
 	}
-	plans := slices.Collect(slices.Chunk(allPlaces(t), 20))
+	plans := desks(allPlaces(t))
 	var again []*crash
 	for _, p := range []place{
 		at(roles.Orchestrator, orchestrator.Decided, atMerge), at(roles.Orchestrator, orchestrator.InputTaken, atApproval),
@@ -109,7 +129,7 @@ func TestCrashEverywhere(t *testing.T) {
 				if plan[0].stays {
 					replicas = 2
 				}
-				startCrashDesk(t, len(plan), replicas).play(plan)
+				startCrashDesk(t, replicas).play(plan)
 			})
 		}
 	})
@@ -122,32 +142,70 @@ func TestCrashEverywhere(t *testing.T) {
 	t.Logf("%d kills in %s", kills, time.Since(begun).Round(time.Second))
 }
 
+// perDesk is how many cases a desk has: they are played one after the other.
+const perDesk = 20
+
+// desks shares a plan out. Stories that need a desk for themselves get one.
+func desks(plan []*crash) (out [][]*crash) {
+	var shared []*crash
+	alone := map[*story][]*crash{}
+	for _, c := range plan {
+		if c.story.prepare == nil {
+			shared = append(shared, c)
+		} else {
+			alone[c.story] = append(alone[c.story], c)
+		}
+	}
+	out = slices.Collect(slices.Chunk(shared, perDesk))
+	for _, s := range stories {
+		out = slices.AppendSeq(out, slices.Chunk(alone[s], perDesk))
+	}
+	return out
+}
+
 // allPlaces plays every story without a kill and gives the places passed: of
 // the founding request all, of the others those that are theirs alone.
-func allPlaces(t *testing.T) []*crash {
+func allPlaces(t *testing.T) (out []*crash) {
 	t.Helper()
-	stories := []*story{founding, withMessage, withdrawn}
-	d := startCrashDesk(t, len(stories), 1)
-	d.plain = true
-	quiet := make([]*crash, len(stories))
-	for i, s := range stories {
-		quiet[i] = &crash{story: s}
+	var quiet []*crash
+	for _, s := range stories {
+		quiet = append(quiet, &crash{story: s})
 	}
-	d.play(quiet)
-	var out []*crash
-	for i, s := range stories {
-		for _, p := range d.passed[caseID(i)] {
-			theirs := p.service == roles.Orchestrator && p.input >= atApproval && (s == withdrawn || p.input == atApproval) ||
-				p.service == roles.Gateway && p.input > 1
-			if s == founding || theirs {
-				out = append(out, once(s, p))
+	for _, plan := range desks(quiet) {
+		d := startCrashDesk(t, 1)
+		d.plain = true
+		d.play(plan)
+		for i, c := range plan {
+			for _, p := range d.passed[caseID(i)] {
+				if c.story == founding || c.story.owns(p) {
+					out = append(out, once(c.story, p))
+				}
 			}
 		}
+		d.end()
 	}
 	for _, p := range orchestrator.Points() {
 		if !slices.ContainsFunc(out, func(c *crash) bool { return c.point == string(p) }) {
 			t.Errorf("no story passes %s", p)
 		}
 	}
+	for _, p := range executor.Steps() {
+		if !slices.ContainsFunc(out, func(c *crash) bool { return c.service == roles.RefundExecutor && c.point == string(p) }) {
+			t.Errorf("no story passes %s of the executor", p)
+		}
+	}
 	return out
+}
+
+// owns says whether a place is passed for what a story has beside the founding
+// request.
+func (s *story) owns(p place) bool {
+	switch p.service {
+	case roles.RefundExecutor:
+		return s != withMessage
+	case roles.Gateway:
+		return p.input > 1 && s.requests != nil
+	default:
+		return s == withdrawn && p.input >= atApproval || s == withMessage && p.input == atApproval
+	}
 }

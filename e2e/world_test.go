@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,6 +53,7 @@ func start(t *testing.T, o allinone.Options) *world {
 		}
 	})
 	w := &world{Desk: d, t: t, ctx: ctx}
+	t.Cleanup(w.neverMoreThanCaptured)
 	if w.gateway, w.staff, err = d.Clients(64); err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +255,75 @@ func (w *world) refunds() map[string]sandbox.Refund {
 		out[r.PaymentID] = r
 	}
 	return out
+}
+
+// neverMoreThanCaptured is the end of every test: whatever was done to the desk,
+// the refunds not failed are at most what was captured, of each payment and of
+// each order (bug B17, MONEY-1). A desk that was closed is judged by the one
+// that followed it.
+func (w *world) neverMoreThanCaptured() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	l, err := w.Provider.Ledger(ctx)
+	if err != nil {
+		return
+	}
+	for _, p := range overRefunded(l) {
+		w.t.Errorf("B17, MONEY-1: %s", p)
+	}
+}
+
+// overRefunded gives the payments and orders of a ledger that were refunded
+// more than was captured.
+func overRefunded(l sandbox.Ledger) (problems []string) {
+	left := map[string]int64{}
+	for _, c := range l.Captures {
+		if c.Captured {
+			left["payment "+c.Tenant+" "+c.PaymentID] += c.AmountMinor
+			left["order "+c.Tenant+" "+c.OrderID] += c.AmountMinor
+		}
+	}
+	for _, r := range l.Refunds {
+		if r.Status == "failed" || r.Status == "canceled" {
+			continue
+		}
+		left["payment "+r.Tenant+" "+r.PaymentID] -= r.AmountMinor
+		left["order "+r.Tenant+" "+r.OrderID] -= r.AmountMinor
+	}
+	for what, minor := range left {
+		if minor < 0 {
+			problems = append(problems, fmt.Sprintf("%s was refunded %d more than captured", what, -minor))
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// quiet waits until every consumer has handed out all there is and got every
+// acknowledgement: what was in a killed process has come again, and what was
+// sent has had its effect.
+func (w *world) quiet() {
+	w.t.Helper()
+	js, done, err := w.Inspect()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer done()
+	for _, c := range roles.Desk().Consumers {
+		if c.Stream == roles.StreamCases || c.Stream == roles.StreamViews {
+			continue // what is read there moves no case on
+		}
+		for {
+			consumer, err := js.Consumer(w.ctx, c.Stream, c.Name)
+			if err != nil {
+				w.t.Fatalf("LOSS-1: %s is not at rest: %v", c.Name, err)
+			}
+			if info := consumer.CachedInfo(); info.NumAckPending == 0 && info.NumPending == 0 {
+				break
+			}
+			<-time.After(50 * time.Millisecond)
+		}
+	}
 }
 
 // noDeadLetters checks that nothing was given up.

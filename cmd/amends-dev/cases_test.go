@@ -89,6 +89,22 @@ func TestOwnCases(t *testing.T) {
 	}
 }
 
+// Bugs B19 and B20. A hold beside a capture is no second charge (M02): nothing
+// is refunded and nothing approved. Three captures are three though the shop
+// shows one (M23): the provider's own list is read, and two go back.
+func TestWhatThePaymentsSideSaysCountsB19B20(t *testing.T) {
+	t.Parallel()
+	results, code := runCases(t, "testdata/messages.jsonl", "--only", "M02", "--only", "M23")
+	if code != 0 || len(results) != 2 {
+		t.Fatalf("exit code %d: %+v", code, results)
+	}
+	for id, outcome := range map[string]string{"M02": "HOLD_FOR_EVIDENCE", "M23": "REFUND_AFTER_APPROVAL"} {
+		if r := results[id]; !r.Passed || r.Outcome != outcome {
+			t.Errorf("%s came out as %s: %s %+v", id, r.Outcome, r.Error, r.Differences)
+		}
+	}
+}
+
 // zones are the places of B70: a window must not depend on where a process runs.
 var zones = []string{"Asia/Kolkata", "America/New_York", "Pacific/Kiritimati"}
 

@@ -53,7 +53,8 @@ func (c *console) relayCustody(w http.ResponseWriter, r request) *deskapi.Proble
 	if problem != nil {
 		return problem
 	}
-	id, problem := c.relay(r, d, signedID(envelope.CustodyDecision, d.GetSignedAt(), d.GetSignature()))
+	text, _ := approval.CustodyText(d) // its form was checked when it was read
+	id, problem := c.relay(r, d, signedID(envelope.CustodyDecision, d.GetSignedAt(), text, d.GetSignature()))
 	if problem != nil {
 		return problem
 	}

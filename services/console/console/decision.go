@@ -126,12 +126,14 @@ func readDecision(w http.ResponseWriter, r request) (*amendsv1.SignedDecision, *
 	return d, nil
 }
 
-// decisionID is a function of the signature: the same decision handed in again
-// is the same message.
+// decisionID names a decision: handed in again it is the same message.
 func decisionID(d *amendsv1.SignedDecision) string {
-	return signedID(envelope.ApprovalDecision, d.GetSignedAt(), d.GetSignature())
+	text, _ := approval.DecisionText(d) // its form was checked when it was read
+	return signedID(envelope.ApprovalDecision, d.GetSignedAt(), text, d.GetSignature())
 }
 
-func signedID(kind string, at *timestamppb.Timestamp, signature []byte) string {
-	return ident.Derive(at.AsTime(), kind, hex.EncodeToString(signature))
+// signedID is a function of the signature and of what is said to be signed: a
+// signature put under something else takes no decision's place.
+func signedID(kind string, at *timestamppb.Timestamp, text string, signature []byte) string {
+	return ident.Derive(at.AsTime(), kind, text, hex.EncodeToString(signature))
 }

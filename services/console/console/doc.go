@@ -11,8 +11,8 @@
 //
 // Invariants: a staff member sees the tenants of their token and nothing of
 // others, which are answered like unknown cases (TENANT-1). The message id of
-// a decision derives from its signature, so relaying it again is the same
-// message. Staff tokens are never taken from a URL; the API takes them as
+// a decision derives from its text and signature, so relaying it again is the
+// same message. Staff tokens are never taken from a URL; the API takes them as
 // bearer tokens, the page as the password of HTTP Basic, which the API refuses,
 // so that no browser sends a decision by itself. Text from outside is shown
 // with its invisible characters escaped.

@@ -140,10 +140,10 @@ func (x *executor) reserve(ctx context.Context, t *task, positions []ledger.Posi
 	if err != nil || next == nil {
 		return err
 	}
-	if _, err := x.store.SaveCaps(ctx, next, seq); err != nil {
+	if _, err := x.store.SaveCaps(x.sending(ctx, ReservationSent, t.key()), next, seq); err != nil {
 		return fmt.Errorf("reserve from the caps: %w", err)
 	}
-	return nil
+	return x.reached(ctx, ReservationDurable, t.key())
 }
 
 // body gives the bytes that a refund of the action is asked for with.

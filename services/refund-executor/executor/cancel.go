@@ -29,6 +29,9 @@ func (x *executor) tryCancel(ctx context.Context, t *task) (*amendsv1.EffectResu
 		if e, err = x.saveEntry(ctx, e, next); err != nil {
 			return nil, err
 		}
+		if err := x.reached(ctx, TombstoneDurable, t.key()); err != nil {
+			return nil, err
+		}
 	}
 	positions, err := ledger.Positions(e.EffectEntry, t.action, t.sha)
 	if err != nil {

@@ -77,7 +77,7 @@ func (x *executor) settle(ctx context.Context, t *task) (*amendsv1.EffectResult,
 			return x.refuse(ctx, t, positions, undecided(err))
 		}
 		if next != nil {
-			if err := x.reached(ctx, LookedUp, t.action.GetRefunds()[0].GetIdempotencyKey()); err != nil {
+			if err := x.reached(ctx, LookedUp, t.key()); err != nil {
 				return nil, err
 			}
 			if e, err = x.saveEntry(ctx, e, next); err != nil {

@@ -30,22 +30,12 @@ type Deps struct {
 	// Now is the executor's clock: it dates intents and outcomes, and judges
 	// approvals when an intent is written.
 	Now func() time.Time
-	// Reached lets a test stand between two steps. An error leaves the task
-	// there as a crash would: nothing more is written and nothing answered.
+	// Reached lets a test stand between two steps of the refund with a key, or of
+	// its action where the key is the first one's; TaskOf gives the task. An error
+	// leaves the task there as a crash would: nothing more is written and nothing
+	// answered. Inside a send, and after the acknowledgement, it changes nothing.
 	Reached func(ctx context.Context, s Step, key string) error
 }
-
-// Step is a place between two steps of one refund.
-type Step string
-
-// The places a test can stand at.
-const (
-	IntentDurable  Step = "intent_durable"
-	Called         Step = "called"
-	OutcomeDurable Step = "outcome_durable"
-	// LookedUp: what a reading or a person settled is not yet durable.
-	LookedUp Step = "looked_up"
-)
 
 // records is what the executor needs of the bus.
 type records interface {
@@ -69,9 +59,11 @@ type parts struct {
 
 type executor struct {
 	parts
-	cfg    Config
-	policy ledger.Policy
-	locks  locks
+	// watched: somebody stands at the places.
+	watched bool
+	cfg     Config
+	policy  ledger.Policy
+	locks   locks
 	// bus carries the answers.
 	bus records
 }
@@ -95,8 +87,15 @@ func runThrough(ctx context.Context, cfg Config, deps Deps, b records) error {
 func (x *executor) run(ctx context.Context, conn *bus.Conn) error {
 	// Long enough for every call of a task to use its whole time.
 	timeout := x.cfg.CallWindow + 6*x.cfg.Payments.Timeout
-	err := conn.Consume(ctx, roles.TaskConsumer(roles.RefundExecutor), x.handle,
-		bus.ConsumeOptions{Workers: x.cfg.Workers, Timeout: timeout, OnReject: x.answerRejected})
+	o := bus.ConsumeOptions{Workers: x.cfg.Workers, Timeout: timeout, OnReject: x.answerRejected}
+	if x.watched {
+		o.OnAcked = func(ctx context.Context, m *bus.Message) {
+			if t, _, err := read(m); err == nil {
+				_ = x.reached(withTask(ctx, m.Envelope), Acknowledged, t.key()) // it is over
+			}
+		}
+	}
+	err := conn.Consume(ctx, roles.TaskConsumer(roles.RefundExecutor), x.handle, o)
 	if err != nil {
 		return fmt.Errorf("consume tasks: %w", err)
 	}
@@ -115,13 +114,14 @@ func assemble(cfg Config, p parts) *executor {
 	if p.wait == nil {
 		p.wait = pause
 	}
-	if p.reached == nil {
+	watched := p.reached != nil
+	if !watched {
 		p.reached = func(context.Context, Step, string) error { return nil }
 	}
 	if p.metrics.results == nil {
 		p.metrics, _ = newMetrics(noop.NewMeterProvider().Meter("executor")) // a meter that keeps nothing cannot fail
 	}
-	return &executor{parts: p, cfg: cfg, policy: cfg.policy()}
+	return &executor{parts: p, watched: watched, cfg: cfg, policy: cfg.policy()}
 }
 
 // open gives the parts of a running service.

@@ -39,7 +39,10 @@ func (x *executor) perform(ctx context.Context, t *task, e entry) (*amendsv1.Eff
 		if err := x.reached(ctx, IntentDurable, key); err != nil {
 			return nil, err
 		}
-		a := x.call(ctx, t, p.Intent)
+		a, err := x.call(ctx, t, p.Intent)
+		if err != nil {
+			return nil, err
+		}
 		held = held || a.Reason == reasonStopped
 		if err := x.reached(ctx, Called, key); err != nil {
 			return nil, err
@@ -67,14 +70,14 @@ func (x *executor) perform(ctx context.Context, t *task, e entry) (*amendsv1.Eff
 // call sends a begun refund: with its key and its stored bytes, not while
 // a stop is set and not after the call window. Only a call that provably did
 // nothing is tried again.
-func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent) ledger.Answer {
-	nothing := func(reason string) ledger.Answer {
-		return ledger.Answer{Class: amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, Reason: reason}
+func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent) (ledger.Answer, error) {
+	nothing := func(reason string) (ledger.Answer, error) {
+		return ledger.Answer{Class: amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, Reason: reason}, nil
 	}
 	var a ledger.Answer
 	for try := range maxCalls {
 		if try > 0 && x.wait(ctx, callPause<<(try-1)) != nil {
-			return a
+			return a, nil
 		}
 		stopped, err := x.store.Stopped(ctx, t.tenant())
 		switch {
@@ -86,16 +89,19 @@ func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent)
 		case !x.now().Before(in.GetCallBefore().AsTime()):
 			return nothing(reasonCallWindow)
 		}
+		if err := x.reached(ctx, StopLookedAt, in.GetIdempotencyKey()); err != nil {
+			return ledger.Answer{}, err
+		}
 		out := x.provider.Create(ctx, in.GetIdempotencyKey(), in.GetBody(), in.GetCallBefore().AsTime())
 		if out.Err != nil {
 			x.log.Warn("refund call", slog.String("case", t.env.GetCaseId()), slog.String("class", className(out.Class)), slog.String("reason", out.Reason), slog.Any("error", out.Err))
 		}
 		a = ledger.Answer{Class: out.Class, RefundID: out.RefundID, Status: out.Status, Reason: out.Reason}
 		if out.Class != amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT {
-			return a
+			return a, nil
 		}
 	}
-	return a
+	return a, nil
 }
 
 // record makes a call's answer durable. A lost race or acknowledgement is

@@ -26,7 +26,7 @@ func (x *executor) lookUp(ctx context.Context, t *task, e entry, positions []led
 	if next == nil {
 		return e, refused, nil
 	}
-	if err := x.reached(ctx, LookedUp, t.action.GetRefunds()[0].GetIdempotencyKey()); err != nil {
+	if err := x.reached(ctx, LookedUp, t.key()); err != nil {
 		return e, nil, err
 	}
 	after, err = x.saveEntry(ctx, e, next)

@@ -58,7 +58,7 @@ func undecided(err error) error {
 
 // audit records a refusal: the effect ledger holds only what was begun.
 func (x *executor) audit(ctx context.Context, t *task, r *ledger.Refusal) error {
-	err := x.store.Audit(ctx, t.tenant(), &amendsv1.AuditEvent{
+	err := x.store.Audit(x.sending(ctx, RefusalSent, t.key()), t.tenant(), &amendsv1.AuditEvent{
 		Service: string(roles.RefundExecutor), Actor: string(roles.RefundExecutor), Action: "refund." + className(r.Class),
 		Subject: t.env.GetCaseId(), Outcome: r.Reason, TraceId: t.env.GetTraceId(), At: timestamppb.New(x.now()),
 	})

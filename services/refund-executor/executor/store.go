@@ -21,7 +21,7 @@ func (x *executor) loadEntry(ctx context.Context, tenant, order string) (entry, 
 
 // saveEntry writes the entry that follows from one that was loaded.
 func (x *executor) saveEntry(ctx context.Context, after entry, e *amendsv1.EffectEntry) (entry, error) {
-	seq, err := x.store.SaveEntry(ctx, e, after.seq)
+	seq, err := x.store.SaveEntry(x.writing(ctx, after.EffectEntry, e), e, after.seq)
 	if err != nil {
 		return entry{}, err
 	}

@@ -69,6 +69,10 @@ func (x *executor) handle(ctx context.Context, m *bus.Message) error {
 		}
 		return bus.Reject(reason, err)
 	}
+	ctx = withTask(ctx, m.Envelope)
+	if err := x.reached(ctx, TaskTaken, t.key()); err != nil {
+		return bus.Retry(err)
+	}
 	res, err := x.act(ctx, t)
 	if g, ok := errors.AsType[*gap](err); ok && m.LastDelivery {
 		if sendErr := x.answer(ctx, m, g.result); sendErr != nil {
@@ -78,7 +82,10 @@ func (x *executor) handle(ctx context.Context, m *bus.Message) error {
 	if err != nil {
 		return bus.Retry(err)
 	}
-	if err := x.answer(ctx, m, res); err != nil {
+	if err := x.reached(ctx, ReadBack, t.key()); err != nil {
+		return bus.Retry(err)
+	}
+	if err := x.answer(x.sending(ctx, ResultSent, t.key()), m, res); err != nil {
 		return bus.Retry(err)
 	}
 	x.metrics.answered(ctx, res.GetClass())
