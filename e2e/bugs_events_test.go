@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -62,7 +61,7 @@ func (w *world) now() map[string]*amendsv1.CaseRecord {
 func TestLateNewsOfTheFirstOfTwoRefundsB08(t *testing.T) {
 	t.Parallel()
 	w := start(t, allinone.Options{NoSync: true})
-	w.SetEventFaults(sandbox.EventFaults{Delay: time.Hour}) // the test says it itself
+	w.faults(sandbox.Fault{Kind: sandbox.WebhookLost}) // the test says it itself
 	if err := w.Provider.Load(w.ctx, newBook("9023", 200000, "INR", 2, 200000, 200000, 200000).Ledger); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +116,7 @@ func permutations(n int) [][]int {
 func TestEventsInEveryOrderB11(t *testing.T) {
 	t.Parallel()
 	w := start(t, allinone.Options{NoSync: true})
-	w.SetEventFaults(sandbox.EventFaults{Delay: time.Hour}) // the test says it itself
+	w.faults(sandbox.Fault{Kind: sandbox.WebhookLost}) // the test says it itself
 	orders := permutations(4)
 	w.orders(len(orders), false)
 	w.each(len(orders), 12, func(i int) error {
@@ -174,7 +173,7 @@ func TestEveryReceiverOfEventsTakesEachOnceB12(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := start(t, allinone.Options{Dir: dir, NoSync: true})
-	w.SetEventFaults(sandbox.EventFaults{Delay: time.Hour}) // the test says it itself
+	w.faults(sandbox.Fault{Kind: sandbox.WebhookLost}) // the test says it itself
 	const twice = "Order %s was charged twice, please refund one."
 	cases := []struct {
 		book    *book
@@ -236,7 +235,7 @@ func TestEveryReceiverOfEventsTakesEachOnceB12(t *testing.T) {
 		t.Fatal(err)
 	}
 	w = start(t, allinone.Options{Dir: dir, NoSync: true})
-	w.SetEventFaults(sandbox.EventFaults{Delay: time.Hour})
+	w.faults(sandbox.Fault{Kind: sandbox.WebhookLost})
 	tellAll(w, 20)
 	after := w.now()
 	l, err := w.Provider.Ledger(context.WithoutCancel(w.ctx))

@@ -275,7 +275,7 @@ func TestDashboardRefundStopsTheExecutionB18(t *testing.T) {
 	t.Parallel()
 	w := start(t, allinone.Options{NoSync: true})
 	w.orders(1, true)
-	w.SetEventFaults(sandbox.EventFaults{Delay: time.Hour})
+	w.faults(sandbox.Fault{Kind: sandbox.WebhookLost})
 	id, waiting := w.asks("8472", "Order 8472 was charged twice, please refund one.")
 	err := w.Provider.Load(w.ctx, sandbox.Ledger{Refunds: []sandbox.Refund{{
 		RefundID: "rf_dash", Tenant: allinone.Tenant, OrderID: "8472", PaymentID: "pay_8472_b", AmountMinor: 200000, Currency: "INR", Status: "succeeded", CreatedAt: time.Now(),

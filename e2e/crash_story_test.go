@@ -222,7 +222,7 @@ var (
 		minor: 200000, approved: true,
 		rows:  found("merge.approval", "approved", "effect.refused", "draft.returned", "reply.verified"),
 		state: handedOver, reply: "handoff",
-		prepare: func(d *crashDesk) { d.SetEventFaults(sandbox.EventFaults{Delay: time.Hour}) },
+		prepare: func(d *crashDesk) { d.faults(sandbox.Fault{Kind: sandbox.WebhookLost}) },
 		play: func(d *crashDesk, i int) error {
 			if err := d.opens(i); err != nil {
 				return err

@@ -72,8 +72,8 @@ func (w *world) closes(i int) deskapi.View {
 	return bounded.until(caseID(i), 0, closed)
 }
 
-// intents gives when each refund was begun, by its key.
-func (w *world) intents() map[string]*amendsv1.EffectIntent {
+// begun gives when each refund was begun, by its key.
+func (w *world) begun() map[string]*amendsv1.EffectIntent {
 	w.t.Helper()
 	out := map[string]*amendsv1.EffectIntent{}
 	w.read(roles.StreamEffects, func(m jetstream.Msg) {
@@ -117,7 +117,7 @@ func TestStopBetweenApprovalAndCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := w.look(0, "held", held)
-	if n, begun := len(w.refunds()), len(w.intents()); n != 0 || begun != 0 {
+	if n, begun := len(w.refunds()), len(w.begun()); n != 0 || begun != 0 {
 		t.Errorf("%d refunds and %d intents while stopped", n, begun)
 	}
 	if last := rec.GetTimeline()[len(rec.GetTimeline())-1]; last.GetRow() != "effect.held" || !strings.Contains(last.GetNote(), "emergency stop") {
@@ -220,7 +220,7 @@ func TestStopWithAHundredCasesUnderWay(t *testing.T) {
 			kept++
 		}
 	}
-	refunds, intents := w.refunds(), w.intents()
+	refunds, intents := w.refunds(), w.begun()
 	t.Logf("%d refunds, %d cases held", len(refunds), kept)
 	if kept == 0 || len(refunds)+kept != cases {
 		t.Errorf("%d refunds and %d held cases of %d", len(refunds), kept, cases)
