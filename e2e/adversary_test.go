@@ -37,7 +37,7 @@ func TestStolenCredentialsMoveNoMoneyAUTH2(t *testing.T) {
 	s := besiege(t)
 	t.Cleanup(s.table)
 	for _, rows := range [][]attempt{
-		brokerAttempts(), approvalAttempts(), peopleAttempts(), formAttempts(), replayAttempts(), caseAttempts(), evidenceAttempts(), stopAttempts(), sliceAttempts(),
+		brokerAttempts(), approvalAttempts(), peopleAttempts(), formAttempts(), replayAttempts(), settleAttempts(), caseAttempts(), evidenceAttempts(), stopAttempts(), sliceAttempts(),
 	} {
 		for _, a := range rows {
 			s.run(a)

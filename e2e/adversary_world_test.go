@@ -289,8 +289,13 @@ func entitled(key string, a *amendsv1.ActionRecord) bool {
 func (s *siege) taskOf(a *amendsv1.ActionRecord, assign *amendsv1.TaskAssign) (*amendsv1.Envelope, *amendsv1.TaskAssign) {
 	until := timestamppb.New(s.clock.Now().Add(time.Hour))
 	slice := amendsv1.Slice_SLICE_EXECUTE
-	if assign.GetCancel() != nil {
+	switch assign.GetInput().(type) {
+	case *amendsv1.TaskAssign_Cancel:
 		slice = amendsv1.Slice_SLICE_CANCEL
+	case *amendsv1.TaskAssign_Confirm:
+		slice = amendsv1.Slice_SLICE_CONFIRM
+	case *amendsv1.TaskAssign_Settle:
+		slice = amendsv1.Slice_SLICE_SETTLE
 	}
 	assign.Contract = &amendsv1.TaskContract{
 		Source: string(roles.Orchestrator), Target: string(roles.RefundExecutor), Slice: slice, StateVersion: 6,
