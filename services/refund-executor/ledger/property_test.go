@@ -153,7 +153,7 @@ func (w *world) check(t *rapid.T) {
 }
 
 func (w *world) checkEntry(t *rapid.T) {
-	seen, spent := map[string]bool{}, map[string]string{}
+	seen, spent, made := map[string]bool{}, map[string]string{}, map[string]bool{}
 	for _, in := range w.entry.GetIntents() {
 		if seen[in.GetIdempotencyKey()] {
 			t.Fatalf("MONEY-1: key %s has two intents", in.GetIdempotencyKey())
@@ -165,9 +165,14 @@ func (w *world) checkEntry(t *rapid.T) {
 			}
 			spent[id] = in.GetActionSha256()
 		}
-		if o := in.GetOutcome(); o.GetClass() == acknowledged && o.GetRefundId() == "" {
+		o := in.GetOutcome()
+		if o.GetClass() == acknowledged && o.GetRefundId() == "" {
 			t.Fatalf("TRUTH-2: %s acknowledged without a refund", in.GetIdempotencyKey())
 		}
+		if o.GetRefundId() != "" && made[o.GetRefundId()] {
+			t.Fatalf("MONEY-3: refund %s is the outcome of two intents", o.GetRefundId())
+		}
+		made[o.GetRefundId()] = true
 	}
 	for _, ts := range w.entry.GetTombstones() {
 		if !seen[ts.GetIdempotencyKey()] {
