@@ -105,7 +105,7 @@ func person(t *testing.T, id string) approval.Key25519 {
 
 func approver(k approval.Key25519) approval.Approver {
 	return approval.Approver{
-		ID: k.ApproverID, Roles: []string{approval.RoleApprover}, Tenants: []string{tenant},
+		ID: k.ApproverID, Roles: []string{approval.RoleApprover, approval.RoleCustodian}, Tenants: []string{tenant},
 		Limits: []approval.Limit{{Currency: "INR", Minor: 100_000_000}, {Currency: "JPY", Minor: 100_000_000}},
 		Keys:   []approval.PublicKey{k.PublicEntry(time.Now().Add(-24 * time.Hour))},
 	}
@@ -229,6 +229,25 @@ func execute(a *amendsv1.ActionRecord, approvals ...*amendsv1.SignedDecision) *a
 
 func cancel(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
 	return contract(a, &amendsv1.TaskAssign{Input: &amendsv1.TaskAssign_Cancel{Cancel: &amendsv1.CancelOrder{Action: a, CancelRevision: 1}}}, amendsv1.Slice_SLICE_CANCEL)
+}
+
+func confirm(a *amendsv1.ActionRecord, events ...*amendsv1.ProviderEvent) *amendsv1.TaskAssign {
+	return contract(a, &amendsv1.TaskAssign{Input: &amendsv1.TaskAssign_Confirm{Confirm: &amendsv1.ConfirmOrder{Action: a, Events: events}}}, amendsv1.Slice_SLICE_CONFIRM)
+}
+
+// settle hands over maya's signed answer to what became of an action's refunds.
+func (d *desk) settle(a *amendsv1.ActionRecord, ids ...string) *amendsv1.TaskAssign {
+	d.t.Helper()
+	c := &amendsv1.CustodyDecision{
+		Tenant: tenant, CaseId: a.GetCaseId(), Step: amendsv1.CustodyStep_CUSTODY_STEP_SETTLE, PacketSha256: strings.Repeat("cd", 32), SignedAt: timestamppb.Now(),
+	}
+	for i, id := range ids {
+		c.Settlements = append(c.Settlements, &amendsv1.Settlement{IdempotencyKey: a.GetRefunds()[i].GetIdempotencyKey(), RefundId: id})
+	}
+	if err := approval.SignCustody(d.maya, c); err != nil {
+		d.t.Fatal(err)
+	}
+	return contract(a, &amendsv1.TaskAssign{Input: &amendsv1.TaskAssign_Settle{Settle: &amendsv1.SettleOrder{Action: a, Decision: c}}}, amendsv1.Slice_SLICE_SETTLE)
 }
 
 func contract(a *amendsv1.ActionRecord, out *amendsv1.TaskAssign, slice amendsv1.Slice) *amendsv1.TaskAssign {
