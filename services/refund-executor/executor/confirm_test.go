@@ -51,9 +51,16 @@ func TestConfirmReadsAgainAndBelievesNoHintB08B15TRUTH2(t *testing.T) {
 		t.Errorf("refund %v", o)
 	}
 	for i, c := range []struct{ at, read, recorded amendsv1.RefundStatus }{
-		{stPending, stPending, stPending}, {stAction, stAction, stAction}, {stUnknown, stUnknown, stAction}, {stSucceeded, stSucceeded, stSucceeded},
-		{stPending, stPending, stSucceeded}, {stAction, stAction, stSucceeded}, {stUnknown, stUnknown, stSucceeded},
-		{stFailed, stFailed, stFailed}, {stCanceled, stCanceled, stCanceled}, {stSucceeded, stSucceeded, stSucceeded},
+		{stPending, stPending, stPending},
+		{stAction, stAction, stAction},
+		{stUnknown, stUnknown, stAction},
+		{stSucceeded, stSucceeded, stSucceeded},
+		{stPending, stPending, stSucceeded},
+		{stAction, stAction, stSucceeded},
+		{stUnknown, stUnknown, stSucceeded},
+		{stFailed, stFailed, stFailed},
+		{stCanceled, stCanceled, stCanceled},
+		{stSucceeded, stSucceeded, stSucceeded},
 	} {
 		s.books.SetStatus("rf_5521", c.at)
 		for range 2 {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,9 @@ type desk struct {
 	cfg        executor.Config
 	maya, ravi approval.Key25519
 
+	// ahead is how far the desk's time, the broker's included, is moved on.
+	ahead atomic.Int64
+
 	mu      sync.Mutex
 	tasks   int
 	results map[string]*bus.Message
@@ -64,7 +68,7 @@ func open(t *testing.T) *desk {
 	t.Helper()
 	ms := time.Millisecond
 	d := &desk{t: t, results: map[string]*bus.Message{}}
-	d.broker = bustest.Desk(t, bustest.Options{Manifest: bustest.Quick(2*time.Second, 20*ms, 20*ms, 20*ms, 20*ms)})
+	d.broker = bustest.Desk(t, bustest.Options{Manifest: bustest.Quick(2*time.Second, 20*ms, 20*ms, 20*ms, 20*ms), Clock: d})
 	d.provider = sandboxtest.Start(t, func(c *sandbox.Config) { c.Now = time.Now })
 	d.front = newFront(t, d.provider.URL)
 	d.asks, d.console, d.reads = d.broker.Connect(roles.Orchestrator), d.broker.Connect(roles.Console), d.broker.Connect(roles.RefundExecutor)
@@ -92,6 +96,21 @@ func open(t *testing.T) *desk {
 	})
 	t.Cleanup(func() { cancel(); done.Wait() })
 	return d
+}
+
+// later moves the desk's time on.
+func (d *desk) later(by time.Duration) { d.ahead.Add(int64(by)) }
+
+func (d *desk) FromBroker(t time.Time) time.Time { return t.Add(time.Duration(d.ahead.Load())) }
+func (d *desk) ToBroker(t time.Time) time.Time   { return t.Add(-time.Duration(d.ahead.Load())) }
+func (d *desk) now() time.Time                   { return d.FromBroker(time.Now()) }
+
+// renew gives a task a contract of now.
+func (d *desk) renew(assign *amendsv1.TaskAssign) *amendsv1.TaskAssign {
+	n := proto.CloneOf(assign)
+	n.Contract.Expires = timestamppb.New(d.now().Add(time.Hour))
+	n.Contract.LeaseUntil = n.GetContract().GetExpires()
+	return n
 }
 
 func person(t *testing.T, id string) approval.Key25519 {
@@ -136,7 +155,7 @@ func (d *desk) run(edit ...func(*executor.Config, *executor.Deps)) (stop func())
 
 func (d *desk) runThrough(between func(executor.Records) executor.Records, edit ...func(*executor.Config, *executor.Deps)) (stop func()) {
 	d.t.Helper()
-	cfg, deps := d.cfg, executor.Deps{Bus: d.broker.Connect(roles.RefundExecutor)}
+	cfg, deps := d.cfg, executor.Deps{Bus: d.broker.Connect(roles.RefundExecutor), Now: d.now}
 	for _, e := range edit {
 		e(&cfg, &deps)
 	}

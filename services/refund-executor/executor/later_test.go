@@ -6,7 +6,6 @@ import (
 
 	"github.com/amends-dev/amends/internal/sandbox"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
-	"github.com/amends-dev/amends/services/refund-executor/executor"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
 )
 
@@ -45,7 +44,7 @@ func TestConfirmOnTheDeskTRUTH2(t *testing.T) {
 func TestSettleOnTheDeskAUTH2(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	stop := d.run()
+	d.run()
 	actions := map[string]*amendsv1.ActionRecord{}
 	for _, order := range []string{"found", "none"} {
 		d.order(order, 200000, 2)
@@ -57,10 +56,7 @@ func TestSettleOnTheDeskAUTH2(t *testing.T) {
 	d.order("found", 200000, 2, func(l *sandbox.Ledger) { byHand("_b", 200000)("found", l) })
 	d.expect("too early to say", d.ask(d.settle(actions["none"], "")), undecidable, ledger.ReasonAbsenceOpen)
 	d.expect("found", d.ask(d.settle(actions["found"], "rf_hand_found")), acknowledged, "")
-	stop()
-	d.run(func(_ *executor.Config, deps *executor.Deps) {
-		deps.Now = func() time.Time { return time.Now().Add(time.Minute) }
-	})
+	d.later(time.Minute)
 	d.expect("none", d.ask(d.settle(actions["none"], "")), refused, ledger.ReasonSettledAbsent)
 	for order, id := range map[string]string{"found": "rf_hand_found", "none": ""} {
 		if o := d.entry(order).GetIntents()[0].GetOutcome(); o.GetSettledBy() != "maya" || o.GetRefundId() != id {

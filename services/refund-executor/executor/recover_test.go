@@ -329,3 +329,28 @@ func TestARefundThatIsNotThereIsAGap(t *testing.T) {
 	s.books.Load(firm, providertest.Paid(theirs, money.New(200000, "INR"), 2, s.clock))
 	s.want("gone", s.ask(task), evidenceGap, reasonNotShown)
 }
+
+// Absence is judged by the broker's time of the task, not by a clock of our own
+// that may run ahead; and a process whose clock is behind begins nothing, for
+// its call window would stay open longer than others think (MONEY-1).
+func TestAClockOfItsOwnProvesNothingMONEY1(t *testing.T) {
+	t.Parallel()
+	skew := time.Duration(0)
+	var s *solo
+	s = alone(t, noKeys, func(_ *Config, p *parts) { p.now = func() time.Time { return s.clock.Add(skew) } })
+	task := s.doubt(providertest.Late)
+	skew = time.Hour
+	s.want("ahead", s.ask(task), undecidable, reasonNoKeys)
+	s.books.Arrive()
+	s.want("and there it is", s.ask(task), acknowledged, "")
+	s.calls(1)
+
+	s = alone(t, keeps, func(_ *Config, p *parts) { p.now = func() time.Time { return s.clock.Add(skew) } })
+	skew = -ledger.ClockMargin - time.Second
+	if res, err := s.try(s.execute(s.action(1))); err == nil {
+		t.Errorf("behind: %v", res)
+	}
+	s.calls(0)
+	skew = -ledger.ClockMargin
+	s.want("nearly right", s.ask(s.execute(s.action(1))), acknowledged, "")
+}
