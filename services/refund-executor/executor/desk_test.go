@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,9 @@ type desk struct {
 	cfg        executor.Config
 	maya, ravi approval.Key25519
 
+	// ahead is how far the desk's time, the broker's included, is moved on.
+	ahead atomic.Int64
+
 	mu      sync.Mutex
 	tasks   int
 	results map[string]*bus.Message
@@ -64,7 +68,7 @@ func open(t *testing.T) *desk {
 	t.Helper()
 	ms := time.Millisecond
 	d := &desk{t: t, results: map[string]*bus.Message{}}
-	d.broker = bustest.Desk(t, bustest.Options{Manifest: bustest.Quick(2*time.Second, 20*ms, 20*ms, 20*ms, 20*ms)})
+	d.broker = bustest.Desk(t, bustest.Options{Manifest: bustest.Quick(2*time.Second, 20*ms, 20*ms, 20*ms, 20*ms), Clock: d})
 	d.provider = sandboxtest.Start(t, func(c *sandbox.Config) { c.Now = time.Now })
 	d.front = newFront(t, d.provider.URL)
 	d.asks, d.console, d.reads = d.broker.Connect(roles.Orchestrator), d.broker.Connect(roles.Console), d.broker.Connect(roles.RefundExecutor)
@@ -94,6 +98,21 @@ func open(t *testing.T) *desk {
 	return d
 }
 
+// later moves the desk's time on.
+func (d *desk) later(by time.Duration) { d.ahead.Add(int64(by)) }
+
+func (d *desk) FromBroker(t time.Time) time.Time { return t.Add(time.Duration(d.ahead.Load())) }
+func (d *desk) ToBroker(t time.Time) time.Time   { return t.Add(-time.Duration(d.ahead.Load())) }
+func (d *desk) now() time.Time                   { return d.FromBroker(time.Now()) }
+
+// renew gives a task a contract of now.
+func (d *desk) renew(assign *amendsv1.TaskAssign) *amendsv1.TaskAssign {
+	n := proto.CloneOf(assign)
+	n.Contract.Expires = timestamppb.New(d.now().Add(time.Hour))
+	n.Contract.LeaseUntil = n.GetContract().GetExpires()
+	return n
+}
+
 func person(t *testing.T, id string) approval.Key25519 {
 	t.Helper()
 	k, err := approval.NewKey(id, id+"-1", rand.Reader)
@@ -105,7 +124,7 @@ func person(t *testing.T, id string) approval.Key25519 {
 
 func approver(k approval.Key25519) approval.Approver {
 	return approval.Approver{
-		ID: k.ApproverID, Roles: []string{approval.RoleApprover}, Tenants: []string{tenant},
+		ID: k.ApproverID, Roles: []string{approval.RoleApprover, approval.RoleCustodian}, Tenants: []string{tenant},
 		Limits: []approval.Limit{{Currency: "INR", Minor: 100_000_000}, {Currency: "JPY", Minor: 100_000_000}},
 		Keys:   []approval.PublicKey{k.PublicEntry(time.Now().Add(-24 * time.Hour))},
 	}
@@ -136,7 +155,7 @@ func (d *desk) run(edit ...func(*executor.Config, *executor.Deps)) (stop func())
 
 func (d *desk) runThrough(between func(executor.Records) executor.Records, edit ...func(*executor.Config, *executor.Deps)) (stop func()) {
 	d.t.Helper()
-	cfg, deps := d.cfg, executor.Deps{Bus: d.broker.Connect(roles.RefundExecutor)}
+	cfg, deps := d.cfg, executor.Deps{Bus: d.broker.Connect(roles.RefundExecutor), Now: d.now}
 	for _, e := range edit {
 		e(&cfg, &deps)
 	}
@@ -229,6 +248,25 @@ func execute(a *amendsv1.ActionRecord, approvals ...*amendsv1.SignedDecision) *a
 
 func cancel(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
 	return contract(a, &amendsv1.TaskAssign{Input: &amendsv1.TaskAssign_Cancel{Cancel: &amendsv1.CancelOrder{Action: a, CancelRevision: 1}}}, amendsv1.Slice_SLICE_CANCEL)
+}
+
+func confirm(a *amendsv1.ActionRecord, events ...*amendsv1.ProviderEvent) *amendsv1.TaskAssign {
+	return contract(a, &amendsv1.TaskAssign{Input: &amendsv1.TaskAssign_Confirm{Confirm: &amendsv1.ConfirmOrder{Action: a, Events: events}}}, amendsv1.Slice_SLICE_CONFIRM)
+}
+
+// settle hands over maya's signed answer to what became of an action's refunds.
+func (d *desk) settle(a *amendsv1.ActionRecord, ids ...string) *amendsv1.TaskAssign {
+	d.t.Helper()
+	c := &amendsv1.CustodyDecision{
+		Tenant: tenant, CaseId: a.GetCaseId(), Step: amendsv1.CustodyStep_CUSTODY_STEP_SETTLE, PacketSha256: strings.Repeat("cd", 32), SignedAt: timestamppb.Now(),
+	}
+	for i, id := range ids {
+		c.Settlements = append(c.Settlements, &amendsv1.Settlement{IdempotencyKey: a.GetRefunds()[i].GetIdempotencyKey(), RefundId: id})
+	}
+	if err := approval.SignCustody(d.maya, c); err != nil {
+		d.t.Fatal(err)
+	}
+	return contract(a, &amendsv1.TaskAssign{Input: &amendsv1.TaskAssign_Settle{Settle: &amendsv1.SettleOrder{Action: a, Decision: c}}}, amendsv1.Slice_SLICE_SETTLE)
 }
 
 func contract(a *amendsv1.ActionRecord, out *amendsv1.TaskAssign, slice amendsv1.Slice) *amendsv1.TaskAssign {

@@ -1,17 +1,22 @@
 // Package executor is the refund executor: the only service that moves money.
 //
-// It consumes refund-executor-tasks (task.assign: execute or cancel one
-// action), reads CONTROL and its own EFFECTS at the stream leaders, reads the
-// order and creates refunds at the payments provider with its own credential,
-// writes effect.{tenant}.{order} and effect.{tenant}.cap by compare-and-set,
-// and answers effect_result or task.error to the orchestrator. What it refuses
-// on its own account it also writes to AUDIT.
+// It consumes refund-executor-tasks (task.assign: execute or cancel one action,
+// confirm what became of its refunds, settle what is in doubt), reads CONTROL
+// and its own EFFECTS at the stream leaders, reads the order and creates refunds
+// at the payments provider with its own credential, writes
+// effect.{tenant}.{order} and effect.{tenant}.cap by compare-and-set, and
+// answers effect_result or task.error to the orchestrator. What it refuses on
+// its own account it also writes to AUDIT.
 //
 // Order of work, for one action:
 //
 //	stop switch → cancel → approval → whole order read again → own caps
 //	→ INTENT durable → stop once more → call with the key and the stored bytes
 //	→ outcome durable → read back → result → acknowledge
+//
+// The provider and the records are behind seams (packages provider and
+// effectstore), and time passes through a dependency, so the same code runs on
+// the broker and in a simulation.
 //
 // The decisions are in package ledger and are pure; here is only the order of
 // things. An approval counts by its signature, checked against the executor's
@@ -31,13 +36,39 @@
 //   - ACKNOWLEDGED is answered only with the provider's refund id, after the
 //     outcome is durable (TRUTH-2).
 //
+// Recovery of a refund in doubt (an intent without an outcome, or with an unknown
+// one). While the provider knows the key, no stop is set and the order would
+// carry it, the same key and bytes are sent again. Otherwise, and on every
+// cancel, it is looked up in a complete reading of the order, which nothing
+// forbids:
+//
+//	our reference, payment and amount   that is the acknowledgement
+//	not listed, and the task is later   NO_EFFECT, proven_absent: the key may be
+//	than call_before, the call's        begun again, under the checks of then; a
+//	time-out and a margin for clocks    cancel withdraws it
+//	as much on that payment, nobody's   UNDECIDABLE, equal_refund_elsewhere
+//	a contradiction                     UNDECIDABLE, with its reason
+//	not provable yet                    HELD while stopped, else UNDECIDABLE:
+//	                                    asked again later
+//
+// A custodian's signed answer settles a doubt where it can be so (package
+// ledger); the signature is checked against the executor's own registry, and
+// a wrong answer leaves the doubt as it was. Confirm and settle call nothing.
+//
+// The approver registry is read again whenever a signature is judged: a key that
+// was added or revoked counts from the next intent on. Without a valid registry
+// nothing is paid and nothing settled; the tasks are tried again, and the log and
+// amends_executor_registry_failures say so.
+//
 // Failure behaviour. What cannot be read or written is tried again by
 // redelivery; with no delivery left it is a dead letter, and if money may have
 // moved the answer is EVIDENCE_GAP. A redelivered task whose outcome is
-// recorded is answered again without acting. An intent without an outcome is
-// sent again with the same key and bytes while the provider still knows the
-// key and the order would still carry it; past that the answer is UNDECIDABLE
-// and people reconcile. A stop that cannot be read forbids the call.
+// recorded is answered again without acting. A process that stood still between
+// the permission to call and the sending sends nothing: the call's last moment
+// travels into the request. Absence is judged by the broker's time of the task,
+// and a process whose clock is behind that by more than the margin begins
+// nothing. A refund that reads back differently, or is not
+// there, keeps the case open. A stop that cannot be read forbids the call.
 //
 // Cost of an approved refund: two synced writes (intent, outcome); at the
 // provider one order reading, one creation, one reading back. A refund that

@@ -97,6 +97,11 @@ func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.Effe
 		res, err := x.hold(ctx, t, e, positions)
 		return entry{}, res, err
 	}
+	// A clock that is behind the broker's would keep the call window open for
+	// longer than others think.
+	if behind := t.at.Sub(x.now()); behind > ledger.ClockMargin {
+		return entry{}, nil, fmt.Errorf("own clock is %s behind the broker's", behind)
+	}
 	next, err := x.authorise(ctx, t, e, positions)
 	if unknownToUs(err, positions) {
 		res, err := x.recover(ctx, t, e, positions, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -138,15 +137,11 @@ func open(cfg Config, deps Deps, b records) (parts, *refunds.Adapter, error) {
 	if p.metrics, err = newMetrics(meter); err != nil {
 		return parts{}, nil, err
 	}
-	file, err := os.ReadFile(cfg.ApproverRegistry)
-	if err != nil {
-		return parts{}, nil, fmt.Errorf("%w: approver registry: %w", boot.ErrConfig, err)
-	}
-	registry, err := approval.ParseRegistry(file)
+	file, err := approval.NewFile(func() ([]byte, error) { return boot.ReadFile(cfg.ApproverRegistry, approval.MaxRegistry) })
 	if err != nil {
 		return parts{}, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
-	p.approvers = func() (*approval.Registry, error) { return registry, nil }
+	p.approvers = p.current(file)
 	key, err := boot.ReadSecret(cfg.Payments.KeyFile, p.log)
 	if err != nil {
 		return parts{}, nil, err
@@ -159,6 +154,23 @@ func open(cfg Config, deps Deps, b records) (parts, *refunds.Adapter, error) {
 	}
 	p.provider = adapter
 	return p, adapter, nil
+}
+
+// current gives the registry as its file is now. While that is none nothing is
+// paid and nothing settled: the tasks wait.
+func (p parts) current(file *approval.File) func() (*approval.Registry, error) {
+	log, failures := p.log, p.metrics.registry
+	return func() (*approval.Registry, error) {
+		r, changed, err := file.Load()
+		switch {
+		case err != nil:
+			failures.Add(context.Background(), 1)
+			log.Error("approver registry not usable, nothing can be approved", slog.Any("error", err))
+		case changed:
+			log.Info("approver registry changed", slog.String("version", r.Version), slog.Int("approvers", len(r.Approvers)))
+		}
+		return r, err
+	}
 }
 
 // pause passes real time.

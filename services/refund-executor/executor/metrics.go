@@ -11,7 +11,7 @@ import (
 )
 
 type metrics struct {
-	results, refusals, races metric.Int64Counter
+	results, refusals, races, registry metric.Int64Counter
 }
 
 func newMetrics(m metric.Meter) (metrics, error) {
@@ -24,6 +24,9 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		return out, fmt.Errorf("metrics: %w", err)
 	}
 	if out.races, err = m.Int64Counter("amends_executor_races", metric.WithDescription("Effect entries decided again after a lost race or acknowledgement.")); err != nil {
+		return out, fmt.Errorf("metrics: %w", err)
+	}
+	if out.registry, err = m.Int64Counter("amends_executor_registry_failures", metric.WithDescription("Times the approver registry could not be used.")); err != nil {
 		return out, fmt.Errorf("metrics: %w", err)
 	}
 	return out, nil

@@ -36,9 +36,11 @@ func (x *executor) lookUp(ctx context.Context, t *task, e entry, positions []led
 	return after, refused, nil
 }
 
-// view reads the whole order, as of a moment not after the reading.
+// view reads the whole order. The reading is dated by the broker's time of the
+// task it is made for, which is before it on any clock: absence is not proven by
+// the clock of a process that runs ahead.
 func (x *executor) view(ctx context.Context, t *task) (ledger.Look, error) {
-	look := ledger.Look{At: x.now(), CallTimeout: x.provider.Promises().CallTimeout}
+	look := ledger.Look{At: t.at, CallTimeout: x.provider.Promises().CallTimeout}
 	var err error
 	look.View, err = x.readOrder(ctx, t)
 	return look, err

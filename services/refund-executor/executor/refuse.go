@@ -29,8 +29,10 @@ const (
 // refuse answers with a refusal of the executor's own checks, and records it.
 // Any other error passes through.
 func (x *executor) refuse(ctx context.Context, t *task, positions []ledger.Position, err error) (*amendsv1.EffectResult, error) {
-	if a, ok := errors.AsType[*approval.Refusal](err); ok {
-		err = ledger.Refuse(a.Reason, "%w", a.Err)
+	if _, judged := errors.AsType[*ledger.Refusal](err); !judged {
+		if a, ok := errors.AsType[*approval.Refusal](err); ok {
+			err = ledger.Refuse(a.Reason, "%w", a.Err)
+		}
 	}
 	r, ok := errors.AsType[*ledger.Refusal](ledger.InDoubt(err, positions))
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/amends-dev/amends/internal/bus/bustest"
@@ -33,6 +34,19 @@ func TestATaskOutsideItsContractIsRefused(t *testing.T) {
 		"another order":    {func(a *amendsv1.TaskAssign) { a.Contract.Scope.OrderId = "9001" }, "scope_denied", false},
 		"another customer": {func(a *amendsv1.TaskAssign) { a.Contract.Scope.CustomerId = "cust_1" }, "scope_denied", false},
 		"expired":          {func(a *amendsv1.TaskAssign) { a.Contract.Expires = timestamppb.New(time.Now().Add(-time.Second)) }, "contract_expired", true},
+		"a settlement of another slice": {func(a *amendsv1.TaskAssign) {
+			a.Input = &amendsv1.TaskAssign_Confirm{Confirm: &amendsv1.ConfirmOrder{Action: a.GetExecute().GetAction()}}
+		}, "slice_mismatch", false},
+		"a decision that settles nothing": {func(a *amendsv1.TaskAssign) {
+			settle := d.settle(a.GetExecute().GetAction(), "rf_1")
+			settle.GetSettle().GetDecision().Step = amendsv1.CustodyStep_CUSTODY_STEP_TAKE
+			a.Input, a.Contract.Slice = settle.GetInput(), amendsv1.Slice_SLICE_SETTLE
+		}, "action_malformed", false},
+		"confirmation of another tenant's order": {func(a *amendsv1.TaskAssign) {
+			other := proto.CloneOf(a.GetExecute().GetAction())
+			other.Tenant = "other"
+			a.Input, a.Contract.Slice = confirm(other).GetInput(), amendsv1.Slice_SLICE_CONFIRM
+		}, "scope_denied", false},
 		"a key of its own": {func(a *amendsv1.TaskAssign) { a.GetExecute().Action.Refunds[0].IdempotencyKey = "refund:fresh" }, "action_malformed", false},
 		"no such currency": {func(a *amendsv1.TaskAssign) { a.GetExecute().Action.Refunds[0].Amount.Currency = "XXQ" }, "action_malformed", false},
 	} {

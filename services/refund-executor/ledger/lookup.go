@@ -7,14 +7,14 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// ClockMargin is how far the clocks of two executors may differ: absence is
-// proven only so much after the last call must have ended.
+// ClockMargin is how far the clock of an executor may be behind the broker's:
+// absence is proven only so much after the last call must have ended.
 const ClockMargin = 10 * time.Second
 
 // Look is one complete reading of an order.
 type Look struct {
 	View View
-	// At is when the reading began.
+	// At is a moment, by the broker's clock, not after the reading began.
 	At time.Time
 	// CallTimeout is the longest a call stays under way.
 	CallTimeout time.Duration

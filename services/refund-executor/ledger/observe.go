@@ -71,13 +71,11 @@ func Observe(e *amendsv1.EffectEntry, v View, events []*amendsv1.ProviderEvent, 
 
 // moved gives the status that follows from what was known and what is read now.
 func moved(had, now amendsv1.RefundStatus) amendsv1.RefundStatus {
-	switch now {
-	case amendsv1.RefundStatus_REFUND_STATUS_UNSPECIFIED, amendsv1.RefundStatus_REFUND_STATUS_UNKNOWN:
+	switch {
+	case now == amendsv1.RefundStatus_REFUND_STATUS_UNSPECIFIED, now == amendsv1.RefundStatus_REFUND_STATUS_UNKNOWN:
 		return had
-	case amendsv1.RefundStatus_REFUND_STATUS_PENDING, amendsv1.RefundStatus_REFUND_STATUS_REQUIRES_ACTION:
-		if had == amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED {
-			return had
-		}
+	case had == amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED && !dead(now):
+		return had
 	}
 	return now
 }

@@ -25,6 +25,8 @@ type world struct {
 	captures []*amendsv1.Capture
 	entry    *amendsv1.EffectEntry // revision is the sequence of the compare-and-set
 	refunds  []*amendsv1.Refund
+	// forgets: the provider keeps no keys, so a call that arrives is a refund.
+	forgets bool
 	// flying are calls on the wire: they may arrive late, or never.
 	flying  []call
 	workers []*worker
@@ -35,7 +37,12 @@ type call struct {
 	key     string
 	payment string
 	amount  *amendsv1.Money
+	// until: what has not arrived by then never does.
+	until time.Time
 }
+
+// callTimeout is how long a call stays on the wire.
+const callTimeout = 5 * time.Second
 
 // worker is one executor at work on one action.
 type worker struct {
@@ -75,7 +82,7 @@ func (w *world) decide(a *amendsv1.ActionRecord) *worker {
 	if err != nil {
 		return nil
 	}
-	if !slices.ContainsFunc(positions, ledger.Position.Open) {
+	if !slices.ContainsFunc(positions, ledger.Position.Open) || w.forgets && ledger.Doubt(positions) {
 		return nil
 	}
 	if _, err := ledger.Admit(ledger.Question{Entry: w.entry, View: w.view(), Action: a, Positions: positions, Approved: true, At: w.at}); err != nil {
@@ -91,7 +98,7 @@ func (w *world) decide(a *amendsv1.ActionRecord) *worker {
 // arrive is the provider's side of a call: a key it knows gives what it gave.
 func (w *world) arrive(c call) *amendsv1.Refund {
 	for _, r := range w.refunds {
-		if r.GetReference() == c.key {
+		if r.GetReference() == c.key && !w.forgets {
 			return r
 		}
 	}
@@ -146,7 +153,7 @@ func (w *world) check(t *rapid.T) {
 }
 
 func (w *world) checkEntry(t *rapid.T) {
-	seen, spent := map[string]bool{}, map[string]string{}
+	seen, spent, made := map[string]bool{}, map[string]string{}, map[string]bool{}
 	for _, in := range w.entry.GetIntents() {
 		if seen[in.GetIdempotencyKey()] {
 			t.Fatalf("MONEY-1: key %s has two intents", in.GetIdempotencyKey())
@@ -158,9 +165,14 @@ func (w *world) checkEntry(t *rapid.T) {
 			}
 			spent[id] = in.GetActionSha256()
 		}
-		if o := in.GetOutcome(); o.GetClass() == acknowledged && o.GetRefundId() == "" {
+		o := in.GetOutcome()
+		if o.GetClass() == acknowledged && o.GetRefundId() == "" {
 			t.Fatalf("TRUTH-2: %s acknowledged without a refund", in.GetIdempotencyKey())
 		}
+		if o.GetRefundId() != "" && made[o.GetRefundId()] {
+			t.Fatalf("MONEY-3: refund %s is the outcome of two intents", o.GetRefundId())
+		}
+		made[o.GetRefundId()] = true
 	}
 	for _, ts := range w.entry.GetTombstones() {
 		if !seen[ts.GetIdempotencyKey()] {
@@ -181,7 +193,8 @@ func (w *world) checkEntry(t *rapid.T) {
 
 // TestAnyScheduleHoldsMONEY1MONEY2MONEY4 runs several cases against one order
 // under schedules of crashes, lost answers, late calls, refusals, takeovers,
-// cancels and refunds that fail later.
+// cancels, look-ups, people's answers and refunds that fail later, at
+// a provider that keeps keys or none.
 func TestAnyScheduleHoldsMONEY1MONEY2MONEY4(t *testing.T) {
 	t.Parallel()
 	for range 10 { // a late call that a refusal had released takes many schedules to find
@@ -190,7 +203,7 @@ func TestAnyScheduleHoldsMONEY1MONEY2MONEY4(t *testing.T) {
 }
 
 func schedule(t *rapid.T) {
-	w := &world{tb: t, at: now, total: 100000}
+	w := &world{tb: t, at: now, total: 100000, forgets: rapid.Bool().Draw(t, "no keys")}
 	for i := range rapid.IntRange(1, 3).Draw(t, "captures") {
 		c := view().Captures[0]
 		c.PaymentId, c.Amount = fmt.Sprintf("pay_%d", i), inr(100000)
@@ -209,6 +222,10 @@ func schedule(t *rapid.T) {
 		"deliver":      w.deliver,
 		"crash":        func(t *rapid.T) { w.drop(w.pick(t)) },
 		"cancel":       w.cancel,
+		"look up":      w.lookUp,
+		"look again":   w.lookUp,
+		"observe":      w.observe,
+		"settle":       w.settle,
 		"fail or pass": w.later,
 	})
 }
@@ -251,6 +268,55 @@ func (w *world) work(t *rapid.T) {
 func (w *world) cancel(t *rapid.T) {
 	n, err := ledger.WriteTombstones(w.entry, rapid.SampledFrom(w.actions).Draw(t, "action"), 1, w.at)
 	if err == nil && n != nil {
+		w.swap(w.entry.GetRevision(), n)
+	}
+}
+
+// read gives a reading of the order, and what the entry says of an action.
+func (w *world) read(t *rapid.T) (ledger.Look, []ledger.Position) {
+	a := rapid.SampledFrom(w.actions).Draw(t, "action")
+	positions, err := ledger.Positions(w.entry, a, sha(w.tb, a))
+	if err != nil {
+		t.Skip("withdrawn or another's")
+	}
+	return ledger.Look{View: w.view(), At: w.at, CallTimeout: callTimeout}, positions
+}
+
+// lookUp decides what a reading proves; making it durable is a step of its own,
+// and may lose its race.
+func (w *world) lookUp(t *rapid.T) {
+	look, positions := w.read(t)
+	n, err := ledger.WriteLookUp(w.entry, positions, look, w.at)
+	if err != nil {
+		t.Fatalf("look up: %v", err)
+	}
+	if n != nil {
+		w.workers = append(w.workers, &worker{action: &amendsv1.ActionRecord{}, next: n, base: w.entry.GetRevision()})
+	}
+}
+
+func (w *world) observe(t *rapid.T) {
+	n, err := ledger.Observe(w.entry, w.view(), nil, w.at)
+	if err != nil {
+		t.Fatalf("observe: %v", err)
+	}
+	if n != nil {
+		w.swap(w.entry.GetRevision(), n)
+	}
+}
+
+// settle is a person's answer, right or wrong.
+func (w *world) settle(t *rapid.T) {
+	look, positions := w.read(t)
+	ids := []string{""}
+	for _, r := range w.refunds {
+		ids = append(ids, r.GetRefundId())
+	}
+	s := ledger.Settling{Positions: positions, Look: look, By: "maya", At: w.at}
+	for _, p := range positions {
+		s.Answers = append(s.Answers, &amendsv1.Settlement{IdempotencyKey: p.Refund.GetIdempotencyKey(), RefundId: rapid.SampledFrom(ids).Draw(t, "answer")})
+	}
+	if n, err := ledger.WriteSettlement(w.entry, s); err == nil && n != nil {
 		w.swap(w.entry.GetRevision(), n)
 	}
 }
@@ -299,7 +365,7 @@ func (w *world) send(t *rapid.T, k *worker) {
 	if !w.at.Before(in.GetCallBefore().AsTime()) {
 		fate = "not sent"
 	}
-	c := call{key: key, payment: in.GetPaymentId(), amount: in.GetAmount()}
+	c := call{key: key, payment: in.GetPaymentId(), amount: in.GetAmount(), until: w.at.Add(callTimeout)}
 	switch fate {
 	case "arrives":
 		r := w.arrive(c)
@@ -322,6 +388,8 @@ func (w *world) deliver(t *rapid.T) {
 		t.Skip("nothing on the wire")
 	}
 	i := rapid.IntRange(0, len(w.flying)-1).Draw(t, "call")
-	w.arrive(w.flying[i])
+	if w.at.Before(w.flying[i].until) {
+		w.arrive(w.flying[i])
+	}
 	w.flying = slices.Delete(w.flying, i, i+1)
 }

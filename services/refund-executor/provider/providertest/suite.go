@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -140,7 +141,7 @@ func oneKeyOneRefund(t *testing.T, w World) {
 	if again.RefundID != id || !again.Replayed {
 		t.Errorf("again: %+v, first %s", again, id)
 	}
-	if first, second := w.body(t, r), w.body(t, r); string(first) != string(second) {
+	if first, second := w.body(t, r), w.body(t, r); !bytes.Equal(first, second) {
 		t.Errorf("two bodies of one request: %s and %s", first, second)
 	}
 	w.only(t, "8472", id)
@@ -288,16 +289,16 @@ func complete(t *testing.T, w World) {
 
 func listed(t *testing.T, w World) {
 	var want []string
-	make := func(order string, n int) {
+	fill := func(order string, n int) {
 		w.Load(Paid(order, inr(200000), 2, w.Now()))
 		for i := range n {
 			want = append(want, w.made(t, Ask(order, fmt.Sprint(order, "-", i), inr(int64(1000+i)))))
 		}
 	}
-	make("one", 17)
+	fill("one", 17)
 	w.Advance(time.Hour)
 	since, before := w.Now(), len(want)
-	make("two", 30)
+	fill("two", 30)
 	for from, ids := range map[time.Time][]string{{}: want, since: want[before:], since.Add(time.Minute): nil} {
 		var got []string
 		for cursor, pages := "", 0; ; pages++ {
