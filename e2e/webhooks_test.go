@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -175,6 +176,35 @@ func TestRefundThatFailsLaterReachesAPerson(t *testing.T) {
 	}
 	if rows := w.rows(caseID(0)); count(rows, "refund.failed_later") != 1 || len(w.refunds()) != 1 {
 		t.Errorf("rows %q, %d refunds", rows, len(w.refunds()))
+	}
+}
+
+// TRUTH-2: a signed webhook that says what is not so moves nothing: the executor
+// reads the refund, and the closed case stays as its customer sees it.
+func TestAWebhookThatIsNotSoMovesNothing(t *testing.T) {
+	t.Parallel()
+	w := start(t, allinone.Options{})
+	w.orders(1, true)
+	if err := w.post(0); err != nil {
+		t.Fatal(err)
+	}
+	before, err := w.finish(0, closed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refund := w.refunds()["pay_8472_b"]
+	w.tell("evt-lie", fmt.Sprintf(`{"type":"refund.failed","timestamp":%q,"data":{"tenant":%q,"order_id":"8472","object_id":%q,"reference":"refund:%s:pay_8472_b"}}`,
+		time.Now().UTC().Format(time.RFC3339Nano), allinone.Tenant, refund.RefundID, caseID(0)))
+	for count(w.rows(caseID(0)), "refund.confirmed") == 0 {
+		select {
+		case <-w.ctx.Done():
+			t.Fatalf("nothing is confirmed: %q", w.rows(caseID(0)))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	after, err := w.gateway.View(w.ctx, caseID(0), "")
+	if err != nil || after.State != "VERIFIED_CLOSED" || after.Version != before.Version || !after.UpdatedAt.Equal(*before.UpdatedAt) || count(w.rows(caseID(0)), "refund.failed_later") != 0 {
+		t.Errorf("the case is %+v, was %+v, %v", after, before, err)
 	}
 }
 

@@ -57,6 +57,8 @@ type custodyStep struct {
 	text   string
 	// refunds makes the refunds to propose, from the case as it is shown.
 	refunds func(deskapi.Custody) ([]*amendsv1.ActionRefund, error)
+	// settlements say what became of refunds in doubt.
+	settlements []*amendsv1.Settlement
 }
 
 // signCustody shows the case, asks, signs, hands in and tells what became of it.
@@ -78,7 +80,7 @@ func (f *signFlags) signCustody(ctx context.Context, t *terminal, s custodyStep)
 	}
 	d := &amendsv1.CustodyDecision{
 		Tenant: f.Tenant, CaseId: f.Case, Step: s.step, PacketSha256: sum, CustodianId: key.ApproverID, KeyId: key.KeyID,
-		SignedAt: timestamppb.New(t.now()), Reason: s.reason, Text: s.text,
+		SignedAt: timestamppb.New(t.now()), Reason: s.reason, Text: s.text, Settlements: s.settlements,
 	}
 	if s.refunds != nil {
 		if d.Refunds, err = s.refunds(shown); err != nil {
@@ -121,8 +123,11 @@ type custodyDecided struct {
 	State    string `json:"state"`
 	// Unjudged: the judgement was waited for and did not come.
 	Unjudged bool `json:"unjudged"`
-	// Sent: the custodian's own words left the desk. Rejected says why not.
-	Sent     bool     `json:"sent"`
+	// Sent: the custodian's own words left the desk. Rejected says why not, and
+	// why a settlement settles nothing.
+	Sent bool `json:"sent"`
+	// Settled: the executor verified what was said of refunds in doubt.
+	Settled  bool     `json:"settled"`
 	Rejected []string `json:"rejected,omitempty"`
 
 	decided uint64
@@ -152,6 +157,9 @@ func (f *signFlags) reportCustody(ctx context.Context, t *terminal, desk *deskcl
 		out.decided = j.Version
 		if failure == nil && d.GetText() != "" {
 			failure = verdict(ctx, desk, in, &out)
+		}
+		if failure == nil && len(d.GetSettlements()) > 0 {
+			failure = settlement(ctx, desk, in, &out)
 		}
 		line = fmt.Sprintf("%s by %s (v%d, %s)", out.Step, out.Custodian, out.Version, display.Line(out.State))
 	}

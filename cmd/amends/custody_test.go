@@ -25,7 +25,9 @@ type fakeCustody struct {
 	refused string
 	// rejected is why the verifier sends a text back.
 	rejected string
-	received []*amendsv1.CustodyDecision
+	// unsettled is why the executor does not take a settlement.
+	unsettled string
+	received  []*amendsv1.CustodyDecision
 }
 
 func (c *fakeCustody) serve(t *testing.T) string {
@@ -68,6 +70,16 @@ func (c *fakeCustody) serve(t *testing.T) string {
 	}))
 	mux.Handle("GET /v1/cases/acme-in/req-8472", edge.Handler(func(w http.ResponseWriter, _ *http.Request) *deskapi.Problem {
 		state := "VERIFIED_CLOSED"
+		if c.unsettled != "" {
+			body, err := protojson.Marshal(&amendsv1.CaseRecord{OutcomeUnknown: true, Tasks: []*amendsv1.TaskNode{
+				{Slice: amendsv1.Slice_SLICE_SETTLE, Status: amendsv1.TaskStatus_TASK_STATUS_FAILED, Reason: c.unsettled},
+			}})
+			if err != nil {
+				t.Error(err)
+			}
+			edge.WriteJSON(w, 200, deskapi.Record{Version: 9, State: stateReconciling, Record: body, Decisions: []deskapi.Judgement{{MessageID: "m-1", Version: 7, State: stateReconciling}}})
+			return nil
+		}
 		rec := &amendsv1.CaseRecord{Replies: []*amendsv1.SentReply{
 			{Kind: amendsv1.ReplyKind_REPLY_KIND_HANDOFF, Version: 5}, {Kind: amendsv1.ReplyKind_REPLY_KIND_WRITTEN, Version: 9},
 		}}
@@ -115,6 +127,12 @@ func TestCustodyDecisionsAreSignedAsSaid(t *testing.T) {
 			return len(r) == 2 && r[0].GetPaymentId() == "pay_8472_a" && r[0].GetAmount().GetMinor() == 50 && r[1].GetAmount().GetMinor() == 450000 &&
 				r[1].GetKind() == approval.KindGoodwill && r[1].GetIdempotencyKey() == "refund:req-8472:pay_8472_b"
 		}},
+		{"decide", []string{"--settle", "pay_8472_b=rf_5521", "--settle", "refund:req-8472:pay_8472_a=none", "--reason", "seen there"}, amendsv1.CustodyStep_CUSTODY_STEP_SETTLE, func(d *amendsv1.CustodyDecision) bool {
+			st := d.GetSettlements()
+			return len(st) == 2 && st[0].GetIdempotencyKey() == "refund:req-8472:pay_8472_a" && st[0].GetRefundId() == "" &&
+				st[1].GetIdempotencyKey() == "refund:req-8472:pay_8472_b" && st[1].GetRefundId() == "rf_5521" && d.GetReason() == "seen there"
+		}},
+		{"decide", []string{"--resolve", "made by hand, booked"}, amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE, func(d *amendsv1.CustodyDecision) bool { return d.GetReason() == "made by hand, booked" }},
 	} {
 		dir, key := files(t)
 		person := approval.Approver{ID: "maya", Roles: []string{approval.RoleCustodian}, Tenants: []string{"acme-in"}, Keys: []approval.PublicKey{key.PublicEntry(now.Add(-time.Hour))}}
@@ -159,6 +177,12 @@ func TestCustodyIsNotSigned(t *testing.T) {
 		"not an amount":         {more: []string{"--refund", "pay_8472_b=4,500", "--yes"}, code: exitFailed, says: "not an amount"},
 		"nothing decided":       {more: []string{"--yes"}, code: exitUsage, says: "say one of"},
 		"two decisions":         {more: []string{"--decline", "--investigate"}, code: exitUsage, says: "say one of"},
+		"no refund named":       {more: []string{"--settle", "pay_8472_b"}, code: exitUsage, says: "want KEY=REFUND"},
+		"settled twice":         {more: []string{"--settle", "pay_8472_b=rf_1", "--settle", "refund:req-8472:pay_8472_b=none"}, code: exitUsage, says: "there twice"},
+		"another case's refund": {more: []string{"--settle", "refund:req-1:pay_8472_b=rf_1", "--yes"}, code: exitFailed, says: "not a key of the case"},
+		"not a refund id":       {more: []string{"--settle", "pay_8472_b=rf 1", "--yes"}, code: exitFailed, says: "refund id is not valid"},
+		"settled and declined":  {more: []string{"--settle", "pay_8472_b=rf_1", "--decline"}, code: exitUsage, says: "say one of"},
+		"resolved for reasons":  {more: []string{"--resolve", "done", "--reason", "x"}, code: exitUsage, says: "without --reason"},
 		"goodwill of no refund": {more: []string{"--decline", "--goodwill"}, code: exitUsage, says: "--goodwill"},
 	} {
 		dir, _ := files(t)
@@ -182,6 +206,23 @@ func TestCustodyTextThatIsNotSent(t *testing.T) {
 	}
 	if got.code != exitFailed || out.Sent || len(out.Rejected) != 1 || out.Rejected[0] != "promise_unsupported: soon" || out.State != stateHandoff || !strings.Contains(got.err, "promise_unsupported") {
 		t.Errorf("%+v, code %d, %s", out, got.code, got.err)
+	}
+}
+
+// A settlement that the executor finds not to be so is a failure of the command.
+func TestCustodySettlementThatIsNotSo(t *testing.T) {
+	t.Parallel()
+	for unsettled, code := range map[string]int{"settle_refund_unknown": exitFailed, "": exitDone} {
+		dir, _ := files(t)
+		console := &fakeCustody{unsettled: unsettled}
+		got := amends(t, nil, custodyArgs("decide", dir, console.serve(t), "--settle", "pay_8472_b=rf_5521", "--yes", "--json")...)
+		var out custodyDecided
+		if err := json.Unmarshal([]byte(got.out), &out); err != nil {
+			t.Fatalf("%v in %q", err, got.out)
+		}
+		if got.code != code || out.Settled != (unsettled == "") || !strings.Contains(got.err, unsettled) || out.Step != "settle" || unsettled != "" && (len(out.Rejected) != 1 || out.Rejected[0] != unsettled) {
+			t.Errorf("%+v, code %d, %s", out, got.code, got.err)
+		}
 	}
 }
 

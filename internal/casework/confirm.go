@@ -70,7 +70,7 @@ func (s *step) keepNews(e *amendsv1.ProviderEvent) {
 	have := s.rec.GetUnconfirmed()
 	waiting := have[min(int(s.rec.GetConfirming()), len(have)):]
 	if len(have) < maxUnconfirmed && !slices.ContainsFunc(waiting, func(w *amendsv1.ProviderEvent) bool { return proto.Equal(w, e) }) {
-		s.rec.Unconfirmed = append(have, proto.CloneOf(e))
+		s.rec.Unconfirmed = append(s.rec.Unconfirmed, proto.CloneOf(e))
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *step) askConfirmation() {
 		s.task, s.attempt, s.failure, s.retryable = n, nil, "confirmations_spent", false
 		s.raise(EventUnconfirmed)
 	default:
-		s.rec.Confirming = uint32(min(len(s.rec.GetUnconfirmed()), maxAsked)) //nolint:gosec // at most 15
+		s.rec.Confirming = uint32(min(len(s.rec.GetUnconfirmed()), maxAsked))
 		s.dispatch(amendsv1.Slice_SLICE_CONFIRM, confirmTask)
 	}
 }

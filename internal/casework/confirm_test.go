@@ -261,7 +261,7 @@ func TestAFloodOfNews(t *testing.T) {
 			w.answer(confirms, w.readAgain(w.asked().GetAction(), statusSucceeded))
 		}
 	}
-	for n := 0; n < 30; n++ {
+	for range 30 {
 		if _, waits := casework.Next(w.rec); !waits {
 			break
 		}

@@ -15,8 +15,15 @@
 // send and resend (after a commit, on redelivery, at start, after a broker
 // restart) goes through it, so nothing recomputable can be lost (LOSS-2).
 //
+// What is said about money is asked back. A provider's event about a refund the
+// case made, and a custodian's answer to what is in doubt, are handed to the
+// executor; only what it read moves the case, a closed one too (TRUTH-2, MONEY-3).
+// A finding makes a case for people once. One that is about no case opens one
+// without customer, channel or reply.
+//
 // Every input is recorded by sender and message id, applied or refused with
-// a reason code; an input already in the record changes nothing (LOSS-1).
+// a reason code; an input already in the record changes nothing (LOSS-1), nor
+// does a finding that the record holds (ErrNothingNew).
 //
 //go:generate go test -run TestStateMachineDocument -update .
 package casework

@@ -100,7 +100,7 @@ func TestAFindingAboutNoCaseOpensOne(t *testing.T) {
 // them again, what rests on facts is looked up again, and else it is recorded.
 func TestAFindingAboutACase(t *testing.T) {
 	t.Parallel()
-	none := func(w *world) {}
+	none := func(*world) {}
 	settle := func(w *world) { w.settle() }
 	for name, c := range map[string]struct {
 		secondSettled bool

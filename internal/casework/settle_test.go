@@ -13,7 +13,7 @@ import (
 
 const settle = amendsv1.Slice_SLICE_SETTLE
 
-// inDoubt is a case in sam's custody of whose refund nobody knows.
+// doubtTaken is a case in sam's custody of whose refund nobody knows.
 func doubtTaken(t *testing.T) *world {
 	t.Helper()
 	w := requested(t)
@@ -27,7 +27,7 @@ func doubtTaken(t *testing.T) *world {
 	return w
 }
 
-// none answers that the refund does not exist.
+// noSuchRefund answers that the refund does not exist.
 func noSuchRefund(d *amendsv1.CustodyDecision) { d.Settlements[0].RefundId = "" }
 
 // MONEY-3: a person's signed answer ends a doubt when the executor finds it so.
@@ -158,47 +158,42 @@ func TestASettlementThatIsNotAnswered(t *testing.T) {
 func TestSettlementsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		in   func(*testing.T) (*world, casework.Input)
+		walk func(*testing.T) *world
+		in   func(*world) casework.Input
 		want string
 	}{
-		"nothing is in doubt": {func(t *testing.T) (*world, casework.Input) {
+		"nothing is in doubt": {func(t *testing.T) *world {
 			w := disputed(t)
 			w.apply(w.custody(take, "sam", true))
-			return w, w.custody(settles, "sam", true, func(d *amendsv1.CustodyDecision) {
+			return w
+		}, func(w *world) casework.Input {
+			return w.custody(settles, "sam", true, func(d *amendsv1.CustodyDecision) {
 				d.Settlements = []*amendsv1.Settlement{{IdempotencyKey: approval.Key("req-8472", "pay_8472_b")}}
 			})
 		}, "outcome_known"},
-		"not in their custody": {func(t *testing.T) (*world, casework.Input) {
-			w := doubtTaken(t)
-			return w, w.custody(settles, "lee", true)
-		}, "not_the_custodian"},
-		"not as shown": {func(t *testing.T) (*world, casework.Input) {
-			w := doubtTaken(t)
-			return w, w.custody(settles, "sam", true, func(d *amendsv1.CustodyDecision) { d.PacketSha256 = strings.Repeat("0", 64) })
+		"not in their custody": {doubtTaken, func(w *world) casework.Input { return w.custody(settles, "lee", true) }, "not_the_custodian"},
+		"not as shown": {doubtTaken, func(w *world) casework.Input {
+			return w.custody(settles, "sam", true, func(d *amendsv1.CustodyDecision) { d.PacketSha256 = strings.Repeat("0", 64) })
 		}, "record_changed"},
-		"not signed": {func(t *testing.T) (*world, casework.Input) {
-			w := doubtTaken(t)
-			return w, w.custody(settles, "sam", false)
-		}, "signature_invalid"},
-		"another key": {func(t *testing.T) (*world, casework.Input) {
-			w := doubtTaken(t)
-			return w, w.custody(settles, "sam", true, func(d *amendsv1.CustodyDecision) {
+		"not signed": {doubtTaken, func(w *world) casework.Input { return w.custody(settles, "sam", false) }, "signature_invalid"},
+		"another key": {doubtTaken, func(w *world) casework.Input {
+			return w.custody(settles, "sam", true, func(d *amendsv1.CustodyDecision) {
 				d.Settlements[0].IdempotencyKey = approval.Key("req-8472", "pay_8472_a")
 			})
 		}, "settlement_mismatch"},
-		"one more": {func(t *testing.T) (*world, casework.Input) {
-			w := doubtTaken(t)
-			return w, w.custody(settles, "sam", true, func(d *amendsv1.CustodyDecision) {
+		"one more": {doubtTaken, func(w *world) casework.Input {
+			return w.custody(settles, "sam", true, func(d *amendsv1.CustodyDecision) {
 				d.Settlements = append(d.Settlements, &amendsv1.Settlement{IdempotencyKey: approval.Key("req-8472", "pay_8472_c")})
 			})
 		}, "settlement_mismatch"},
-		"while it is looked for": {func(t *testing.T) (*world, casework.Input) {
+		"while it is looked for": {func(t *testing.T) *world {
 			w := requested(t)
 			w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_UNDECIDABLE)
-			return w, w.custody(settles, "sam", true)
-		}, "not_in_custody"},
+			return w
+		}, func(w *world) casework.Input { return w.custody(settles, "sam", true) }, "not_in_custody"},
 	} {
-		w, in := c.in(t)
+		w := c.walk(t)
+		in := c.in(w)
 		state := w.rec.GetState()
 		w.apply(in)
 		if got := w.refusedWith(); got != c.want || w.rec.GetState() != state {

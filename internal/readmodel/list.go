@@ -93,7 +93,8 @@ func (m *Model) CasesOfOrder(ctx context.Context, tenant, order string) ([]Entry
 }
 
 // Waiting lists the cases of a tenant that wait for staff in a state, the longest
-// known first.
+// known first; those that people have by the queue of reconciliation with the
+// ones being reconciled.
 func (m *Model) Waiting(ctx context.Context, tenant, state string, q Query) (Page, error) {
 	if err := ident.Tokens("tenant", tenant, "state", state); err != nil {
 		return Page{}, fmt.Errorf("list waiting cases: %w", err)
@@ -105,7 +106,7 @@ func (m *Model) Waiting(ctx context.Context, tenant, state string, q Query) (Pag
 	}
 	var page Page
 	for _, p := range part {
-		if p.entry.State == state {
+		if p.entry.waits() == state {
 			page.Entries = append(page.Entries, p.entry)
 		}
 		page.Next = Cursor{p.place}

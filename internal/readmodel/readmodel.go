@@ -22,16 +22,18 @@ var (
 
 // Entry is what lists show of a case at one version.
 type Entry struct {
-	Tenant     string    `json:"tenant"`
-	CaseID     string    `json:"case_id"`
-	RequestID  string    `json:"request_id"`
-	CustomerID string    `json:"customer_id"`
-	OrderID    string    `json:"order_id,omitempty"`
-	State      string    `json:"state"`
-	Version    uint64    `json:"version"`
-	Closed     bool      `json:"closed"`
-	OpenedAt   time.Time `json:"opened_at"`
-	UpdatedAt  time.Time `json:"updated_at"`
+	Tenant     string `json:"tenant"`
+	CaseID     string `json:"case_id"`
+	RequestID  string `json:"request_id"`
+	CustomerID string `json:"customer_id"`
+	OrderID    string `json:"order_id,omitempty"`
+	State      string `json:"state"`
+	// Queue is where people find the case while it is with them.
+	Queue     string    `json:"queue,omitempty"`
+	Version   uint64    `json:"version"`
+	Closed    bool      `json:"closed"`
+	OpenedAt  time.Time `json:"opened_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // Model is the read model of all tenants on one Redis. It is safe for concurrent
@@ -77,6 +79,15 @@ end
 return 1
 `)
 
+// waits is the state in whose list of waiting cases an entry is: its own, but for
+// what people have by the queue of reconciliation.
+func (e Entry) waits() string {
+	if e.State == "HUMAN_HANDOFF" && e.Queue == "reconciliation" {
+		return "RECONCILING"
+	}
+	return e.State
+}
+
 // People are the states in which a case waits for staff.
 var People = []string{"AWAITING_APPROVAL", "HUMAN_HANDOFF", "RECONCILING"}
 
@@ -117,7 +128,7 @@ func (m *Model) Put(ctx context.Context, entries ...Entry) error {
 		one := m.caseKey(e.Tenant, e.CaseID)
 		waiting := one
 		if slices.Contains(People, e.State) {
-			waiting = m.waitingKey(e.Tenant, e.State)
+			waiting = m.waitingKey(e.Tenant, e.waits())
 		}
 		keys = append(keys, one, customer, order, waiting)
 		values = append(values, e.Version, data, placeOf(e))

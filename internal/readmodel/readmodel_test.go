@@ -369,6 +369,17 @@ func TestWaitingCasesTENANT1(t *testing.T) {
 	if got := list("HUMAN_HANDOFF", 1); got != "req-1 req-3" {
 		t.Errorf("waiting again: %q", got)
 	}
+	found := in(6, 1, "HUMAN_HANDOFF")
+	found.Queue = "reconciliation"
+	put(t, m, in(2, 2, "RECONCILING"), found)
+	if got, other := list("RECONCILING", 1), list("HUMAN_HANDOFF", 1); got != "req-2 req-6" || other != "req-1 req-3" {
+		t.Errorf("waiting for reconciliation: %q, else %q", got, other)
+	}
+	found.Version, found.State, found.Queue = 2, "VERIFIED_CLOSED", ""
+	put(t, m, found)
+	if got := list("RECONCILING", 1); got != "req-2" {
+		t.Errorf("waiting for reconciliation: %q", got)
+	}
 	if _, err := m.Waiting(t.Context(), "acme-in", "a b", readmodel.Query{Limit: 1}); err == nil {
 		t.Error("B55: a state that is no token")
 	}

@@ -32,7 +32,7 @@ func (c *console) showCustody(w http.ResponseWriter, r request) *deskapi.Problem
 		return c.fault(r, err)
 	}
 	out := deskapi.Custody{
-		Tenant: rec.GetTenant(), CaseID: rec.GetCaseId(), OrderID: rec.GetTriage().GetOrderId(), Version: rec.GetVersion(), State: stateName(rec.GetState()),
+		Tenant: rec.GetTenant(), CaseID: rec.GetCaseId(), OrderID: casework.OrderOf(rec), Version: rec.GetVersion(), State: stateName(rec.GetState()),
 		Queue: held.GetQueue(), Custodian: held.GetCustodian(), Since: deskapi.TimeOf(held.GetSince()), Until: deskapi.TimeOf(held.GetUntil()),
 		Packet: body, PacketText: custody.Text(packet), PacketSHA256: custody.SHA256(packet), Evidence: evidenceOf(rec),
 		Transfers: make([]deskapi.CustodyTransfer, 0, len(held.GetEvents())),

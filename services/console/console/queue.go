@@ -35,7 +35,7 @@ type queues interface {
 	Waiting(ctx context.Context, tenant, state string, q readmodel.Query) (readmodel.Page, error)
 }
 
-// queueStates are the queues by name, and the state of the cases in each.
+// queueStates are the queues by name, and the state that the list of each is of.
 var queueStates = map[string]amendsv1.CaseState{
 	casework.QueueHandoff:        amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF,
 	casework.QueueReconciliation: amendsv1.CaseState_CASE_STATE_RECONCILING,
@@ -98,11 +98,11 @@ func (c *console) queued(ctx context.Context, queue string, entries []readmodel.
 	}
 	out := []deskapi.Queued{}
 	for _, rec := range records {
-		if rec == nil || rec.GetState() != queueStates[queue] {
+		if rec == nil || !inQueue(rec, queue) {
 			continue
 		}
 		one := deskapi.Queued{
-			Tenant: rec.GetTenant(), CaseID: rec.GetCaseId(), OrderID: rec.GetTriage().GetOrderId(), State: stateName(rec.GetState()), Queue: queue,
+			Tenant: rec.GetTenant(), CaseID: rec.GetCaseId(), OrderID: casework.OrderOf(rec), State: stateName(rec.GetState()), Queue: queue,
 			Reason: rec.GetCustody().GetReason(), Custodian: rec.GetCustody().GetCustodian(), Since: rec.GetCustody().GetSince().AsTime(), Version: rec.GetVersion(),
 		}
 		if !c.now().Before(rec.GetCustody().GetUntil().AsTime()) {
@@ -114,6 +114,14 @@ func (c *console) queued(ctx context.Context, queue string, entries []readmodel.
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// inQueue reports whether people find a case in a queue.
+func inQueue(rec *amendsv1.CaseRecord, queue string) bool {
+	if rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
+		return rec.GetCustody().GetQueue() == queue
+	}
+	return rec.GetState() == queueStates[queue]
 }
 
 var errQuery = errors.New("not a query for a queue")

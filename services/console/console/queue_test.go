@@ -12,6 +12,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/deskclient"
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/readmodel"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -27,7 +28,7 @@ func (d *desk) listed(t *testing.T, records ...*amendsv1.CaseRecord) {
 	m := readmodel.New(client, readmodel.Prefix)
 	for i, r := range records {
 		if err := m.Put(t.Context(), readmodel.Entry{
-			Tenant: r.GetTenant(), CaseID: r.GetCaseId(), CustomerID: "cust_5519", State: stateName(r.GetState()), Version: r.GetVersion(),
+			Tenant: r.GetTenant(), CaseID: r.GetCaseId(), CustomerID: "cust_5519", State: stateName(r.GetState()), Queue: r.GetCustody().GetQueue(), Version: r.GetVersion(),
 			OpenedAt: time.Unix(int64(1000+i), 0),
 		}); err != nil {
 			t.Fatal(err)
@@ -58,7 +59,11 @@ func TestQueuesShowCasesAsTheyAreNow(t *testing.T) {
 		all = append(all, r)
 	}
 	waiting := record(5)
-	all = append(all, waiting)
+	found := proto.CloneOf(handedOver(1))
+	found.CaseId, found.CustomerId, found.Triage = "fnd-1", ident.Desk, nil
+	found.Custody.Queue, found.Custody.Reason = "reconciliation", "refund_missing"
+	found.Findings = []*amendsv1.EffectFinding{{FindingId: "find-1", Code: "refund_missing", Tenant: "acme-in", OrderId: "9024"}}
+	all = append(all, waiting, found)
 	d.listed(t, all...)
 	all[0].Custody.Custodian, all[0].Custody.Since, all[0].Custody.Until = "sam", timestamppb.New(time.Unix(5000, 0)), timestamppb.New(time.Now().Add(time.Hour))
 	all[2].Custody.Custodian, all[2].Custody.Until = "lee", timestamppb.Now() // it has run out
@@ -81,8 +86,9 @@ func TestQueuesShowCasesAsTheyAreNow(t *testing.T) {
 	if err != nil || len(approvals.Cases) != 1 || approvals.Cases[0].CaseID != "req-8472" || !approvals.Cases[0].Since.Equal(waiting.GetAction().GetCreated().AsTime()) {
 		t.Errorf("%+v, %v", approvals, err)
 	}
-	if nothing, err := desk.Queue(t.Context(), "acme-in", "reconciliation", "", 0); err != nil || len(nothing.Cases) != 0 {
-		t.Errorf("%+v, %v", nothing, err)
+	findings, err := desk.Queue(t.Context(), "acme-in", "reconciliation", "", 0)
+	if err != nil || len(findings.Cases) != 1 || findings.Cases[0].CaseID != "fnd-1" || findings.Cases[0].OrderID != "9024" || findings.Cases[0].Queue != "reconciliation" || findings.Cases[0].Reason != "refund_missing" {
+		t.Errorf("%+v, %v", findings, err)
 	}
 	d.redis.Close()
 	if _, err := desk.Queue(t.Context(), "acme-in", "handoff", "", 0); err == nil || !strings.Contains(err.Error(), string(deskapi.CodeListUnavailable)) {

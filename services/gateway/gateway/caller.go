@@ -6,7 +6,6 @@ import (
 
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/edge"
-	"github.com/amends-dev/amends/internal/ident"
 )
 
 // caller is who a request comes from, as its credential says.
@@ -51,7 +50,7 @@ func (g *gateway) identify(w http.ResponseWriter, r *http.Request) (caller, *des
 	c := caller{tenant: ch.Tenant, customer: ch.Customer, channel: ch, credential: "key-" + ch.KeySHA256[:16]}
 	if ch.MayNameCustomer {
 		c.customer = r.Header.Get(deskapi.HeaderCustomer)
-		if ident.Token(c.customer) != nil {
+		if outside(c.customer) != nil {
 			return caller{}, customerMissing
 		}
 	}

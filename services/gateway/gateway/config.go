@@ -120,7 +120,7 @@ func (c Config) keys() (*edge.Tokens[*Channel], error) {
 	var problems []error
 	for i := range c.Channels {
 		ch := &c.Channels[i]
-		err := ident.Token(ch.Name)
+		err := outside(ch.Name)
 		switch {
 		case err != nil:
 			err = fmt.Errorf("name: %w", err)
@@ -151,9 +151,20 @@ func (ch *Channel) checkKey() error {
 	case (ch.Customer != "") == ch.MayNameCustomer:
 		return errors.New("want either customer or may_name_customer")
 	case ch.Customer != "":
-		return ident.Tokens("customer", ch.Customer)
+		if err := outside(ch.Customer); err != nil {
+			return fmt.Errorf("customer: %w", err)
+		}
 	}
 	return nil
+}
+
+// outside checks the name of a customer or a channel: an identifier, and not
+// the desk's own, whose cases are for people only (TENANT-1).
+func outside(name string) error {
+	if name == ident.Desk {
+		return fmt.Errorf("%q is the desk's own", name)
+	}
+	return ident.Token(name)
 }
 
 // checkLogin also looks for an earlier channel that takes the same tokens: they

@@ -62,6 +62,8 @@ func TestConfigIsCheckedAsAWhole(t *testing.T) {
 		"no customer":      {func(c *Config) { c.Channels[0].Customer = "" }, "want either"},
 		"both bindings":    {func(c *Config) { c.Channels[0].MayNameCustomer = true }, "want either"},
 		"customer B55":     {func(c *Config) { c.Channels[0].Customer = "*" }, "customer"},
+		"desk's customer":  {func(c *Config) { c.Channels[0].Customer = "_desk" }, "channels[0]: customer"},
+		"desk's channel":   {func(c *Config) { c.Channels[0].Name = "_desk" }, "channels[0]: name"},
 		"short hash":       {func(c *Config) { c.Channels[0].KeySHA256 = "ab" }, "key_sha256"},
 		"plain key":        {func(c *Config) { c.Channels[0].KeySHA256 = webKey }, "key_sha256"},
 		"upper-case hash":  {func(c *Config) { c.Channels[0].KeySHA256 = strings.ToUpper(hashOf(webKey)) }, "key_sha256"},

@@ -97,7 +97,7 @@ func decodePost(body []byte) (post, *deskapi.Problem) {
 		return post{}, problem
 	case caseID == nil:
 		return p, nil
-	case ident.Token(*caseID) != nil:
+	case ident.Token(*caseID) != nil, ident.IsFindingCase(*caseID):
 		return post{}, invalid("case_id is not a valid identifier")
 	}
 	p.caseID = *caseID

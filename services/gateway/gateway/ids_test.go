@@ -15,6 +15,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/deskapi"
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -106,6 +107,36 @@ func TestNoSubjectOrKeyIsBuiltFromWhatIsNoIDB55(t *testing.T) {
 	}
 	if len(g.views.readers) != 0 {
 		t.Errorf("readers left: %v", g.views.readers)
+	}
+}
+
+// TENANT-1: a case that exists only for people is nobody's: no caller can be its
+// customer, and none can choose its id.
+func TestCasesOfTheDeskAreNobodys(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	_, h := d.handler(t.Context(), t, d.broker.Connect(roles.Gateway))
+	id := ident.FindingCase("find-0123456789ab")
+	v := view(id, 1, "HUMAN_HANDOFF")
+	v.CustomerId, v.Channel, v.OrderId, v.Queue = ident.Desk, ident.Desk, "", "reconciliation"
+	d.publish(t, v)
+	for _, path := range []string{deskapi.CasePath(id), "/v1/cases"} {
+		a := call(t, h, http.MethodGet, path, appKey, "", deskapi.HeaderCustomer, ident.Desk)
+		if p := a.problem(t); a.status != http.StatusBadRequest || p.Code != deskapi.CodeCustomerMissing {
+			t.Errorf("%s as the desk: %d %s", path, a.status, a.body)
+		}
+	}
+	for _, key := range []string{webKey, demoKey, otherKey} {
+		if a := call(t, h, http.MethodGet, deskapi.CasePath(id), key, ""); a.status != http.StatusNotFound {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	a := call(t, h, http.MethodPost, "/v1/cases", demoKey, `{"message":"m","case_id":"`+id+`"}`, "Idempotency-Key", "k-1")
+	if p := a.problem(t); a.status != http.StatusBadRequest || p.Code != deskapi.CodeBodyInvalid {
+		t.Errorf("a customer's case with that id: %d %s", a.status, a.body)
+	}
+	if n := len(d.stored(t)); n != 0 {
+		t.Errorf("%d messages stored", n)
 	}
 }
 

@@ -177,7 +177,7 @@ func (l *login) callerOf(r *http.Request, c identity.Claims) (caller, identity.R
 		claim = "sub"
 	}
 	customer := c.Text(claim)
-	if ident.Token(customer) != nil {
+	if outside(customer) != nil {
 		return caller{}, noCustomer
 	}
 	for _, named := range r.Header.Values(deskapi.HeaderCustomer) {

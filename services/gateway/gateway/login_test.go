@@ -224,6 +224,7 @@ func TestTokensRefusedB55(t *testing.T) {
 		"reordered customer":     {with("sub", "cust_\u202e9155"), deskapi.CodeCustomerInvalid},
 		"customer with a hidden": {with("sub", "cust_\u200b5519"), deskapi.CodeCustomerInvalid},
 		"no customer":            {with("sub", ""), deskapi.CodeCustomerInvalid},
+		"the desk's own name":    {with("sub", "_desk"), deskapi.CodeCustomerInvalid},
 	} {
 		a := ask(t, http.MethodPost, gw, c.token, founding, "Idempotency-Key", "k-1")
 		if a.status != http.StatusForbidden || a.problem(t).Code != c.want {

@@ -256,7 +256,7 @@ func entryOf(subj string, data []byte) (readmodel.Entry, error) {
 	}
 	e := readmodel.Entry{
 		Tenant: v.GetTenant(), CaseID: v.GetCaseId(), RequestID: v.GetRequestId(), CustomerID: v.GetCustomerId(), OrderID: v.GetOrderId(),
-		State: v.GetState(), Version: v.GetVersion(), Closed: v.GetClosed(),
+		State: v.GetState(), Queue: v.GetQueue(), Version: v.GetVersion(), Closed: v.GetClosed(),
 	}
 	if v.GetOpenedAt() != nil {
 		e.OpenedAt = v.GetOpenedAt().AsTime()

@@ -25,6 +25,9 @@
 // stop are swept again, for those of a replica that is gone. It is a short cut:
 // a held case asks the executor again by its own deadline as well (LIVE-1).
 //
+// A finding that was sent to a case which does not exist is applied to the one
+// that stands for it, by the same protocol (MONEY-3).
+//
 // Any number of replicas share the consumers. In one process a keyed lock
 // avoids needless conflicts; correctness rests on the compare-and-set alone.
 //
