@@ -193,7 +193,7 @@ func TestStopWithAHundredCasesUnderWay(t *testing.T) {
 	w := start(t, allinone.Options{NoSync: true})
 	w.orders(cases, true)
 	waiting := make([]deskapi.View, cases)
-	w.each(cases, 32, func(i int) error {
+	w.each(cases, 8, func(i int) error {
 		if err := w.post(i); err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func TestStopWithAHundredCasesUnderWay(t *testing.T) {
 		}
 	}
 	w.resume(allinone.Tenant, set.Sequence)
-	w.each(cases, 32, func(i int) error {
+	w.each(cases, 16, func(i int) error {
 		_, err := w.finish(i, closed)
 		return err
 	})
