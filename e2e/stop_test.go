@@ -16,6 +16,7 @@ import (
 	"github.com/amends-dev/amends/internal/deskapi"
 	"github.com/amends-dev/amends/internal/deskclient"
 	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/sandbox"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -257,5 +258,42 @@ func TestStopWithAHundredCasesUnderWay(t *testing.T) {
 		t.Errorf("%d refunds of %d cases", n, cases)
 	}
 	w.sound(cases, amendsv1.CaseState_CASE_STATE_VERIFIED_CLOSED)
+	w.noDeadLetters()
+}
+
+// A stop that is set while refunds are in doubt: what the provider has made is
+// found and told all the same, what it has not is not sent again before the
+// release, and then once (MONEY-1, TRUTH-2, LIVE-1).
+func TestStopWhileARefundIsInDoubt(t *testing.T) {
+	t.Parallel()
+	w := start(t, allinone.Options{NoSync: true})
+	w.orders(2, true)
+	w.faults(
+		sandbox.Fault{Kind: sandbox.AnswerLost, Payment: "pay_" + orderID(0) + "_b", Times: 1},
+		sandbox.Fault{Kind: sandbox.ErrorBefore, Payment: "pay_" + orderID(1) + "_b", Times: 1},
+	)
+	w.each(2, 2, func(i int) error {
+		if err := w.post(i); err != nil {
+			return err
+		}
+		_, err := w.finish(i, in("REFUND_REQUESTED"))
+		return err
+	})
+	for i := range 2 {
+		w.look(i, "in doubt", func(_ deskapi.Record, rec *amendsv1.CaseRecord) bool { return rec.GetOutcomeUnknown() })
+	}
+	set := w.stop(allinone.Tenant)
+	if v := w.closes(0); v.State != "VERIFIED_CLOSED" {
+		t.Errorf("the refund that was made: ended %s", v.State)
+	}
+	w.look(1, "held", held)
+	if got := w.refunds(); len(got) != 1 || got["pay_"+orderID(0)+"_b"].RefundID == "" {
+		t.Errorf("refunds while stopped: %v", got)
+	}
+	w.resume(allinone.Tenant, set.Sequence)
+	if v := w.closes(1); v.State != "VERIFIED_CLOSED" || len(w.refunds()) != 2 {
+		t.Errorf("the refund that was not made: ended %s with %v", v.State, w.refunds())
+	}
+	w.sound(2, amendsv1.CaseState_CASE_STATE_VERIFIED_CLOSED)
 	w.noDeadLetters()
 }
