@@ -36,7 +36,7 @@ const (
 	// auditFirst is how long a stop waits for the audit log before it goes on.
 	auditFirst = 300 * time.Millisecond
 	// maxStopRaces bounds how often a stop is tried over what others do.
-	maxStopRaces = 5
+	maxStopRaces = 16
 )
 
 var (

@@ -264,7 +264,7 @@ func TestStopWhenTheBrokerFails(t *testing.T) {
 	head := d.client(t, s.URL, headToken)
 
 	through := func(_ context.Context, _ string, send func() (uint64, error)) (uint64, error) { return send() }
-	b.publish = func(ctx context.Context, subj string, send func() (uint64, error)) (uint64, error) {
+	b.publish = func(_ context.Context, subj string, send func() (uint64, error)) (uint64, error) {
 		if strings.HasPrefix(subj, "audit.") {
 			return 0, bus.ErrUnavailable
 		}
