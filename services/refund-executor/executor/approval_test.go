@@ -49,6 +49,14 @@ func TestWithoutExactlyItsApprovalNothingMovesMONEY2B25B26B27B30(t *testing.T) {
 			a.Created, a.Expires = timestamppb.New(time.Now().Add(-30*time.Minute)), timestamppb.Now()
 			return execute(a, d.sign(d.maya, a, 1))
 		}, approval.ReasonExpired},
+		"signed long ago, for an action that lasts a year": {"o18", 200000, func(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
+			a.Created, a.Expires = timestamppb.New(time.Now().Add(-2*time.Hour)), timestamppb.New(time.Now().Add(365*24*time.Hour))
+			return execute(a, d.sign(d.maya, a, 1))
+		}, ledger.ReasonApprovalStale},
+		"signed as of tomorrow": {"o19", 200000, func(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
+			a.Expires = timestamppb.New(time.Now().Add(365 * 24 * time.Hour))
+			return execute(a, d.sign(d.maya, a, 1, func(s *amendsv1.SignedDecision) { s.SignedAt = timestamppb.New(time.Now().Add(24 * time.Hour)) }))
+		}, ledger.ReasonApprovalStale},
 		"below the threshold, expired": {"o7", 50000, func(a *amendsv1.ActionRecord) *amendsv1.TaskAssign {
 			a.Created, a.Expires = timestamppb.New(time.Now().Add(-30*time.Minute)), timestamppb.Now()
 			return execute(a)
@@ -87,8 +95,8 @@ func TestWithoutExactlyItsApprovalNothingMovesMONEY2B25B26B27B30(t *testing.T) {
 		d.expect(name, d.ask(c.task(duplicate(c.order, c.minor))), refused, c.want)
 		d.noRefund(c.order)
 	}
-	if n := d.stored(roles.StreamAudit); n != 15 {
-		t.Errorf("%d refusals on the record, want 15", n)
+	if n := d.stored(roles.StreamAudit); n != 17 {
+		t.Errorf("%d refusals on the record, want 17", n)
 	}
 	if n := d.stored(roles.StreamEffects); n != 0 {
 		t.Errorf("%d effect entries written for refusals", n)

@@ -84,6 +84,11 @@ func (x *executor) approved(t *task, at time.Time) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, d := range t.approvals {
+		if age := at.Sub(d.GetSignedAt().AsTime()); age > x.cfg.ApprovalLife || age < -signedAhead {
+			return nil, ledger.Refuse(ledger.ReasonApprovalStale, "approval %s was signed at %s", d.GetApprovalId(), d.GetSignedAt().AsTime().Format(time.RFC3339))
+		}
+	}
 	sum, err := approval.Total(t.action)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,12 @@ import (
 // maxCallWindow is the longest time between an intent and the start of its call.
 const maxCallWindow = 30 * time.Second
 
+const (
+	maxApprovalLife = 24 * time.Hour
+	// signedAhead is how far an approver's clock may be ahead of the executor's.
+	signedAhead = 5 * time.Minute
+)
+
 // Config is the executor's configuration.
 type Config struct {
 	boot.Common `yaml:",inline"`
@@ -24,6 +30,10 @@ type Config struct {
 	Limits []Limits `yaml:"limits"`
 	// CallWindow is how long after its intent a call may still start; at most 30s.
 	CallWindow time.Duration `yaml:"call_window"`
+	// ApprovalLife is how old a signature may be when an intent is written: an
+	// action that was made to expire late does not keep it. Not below the
+	// orchestrator's approval_expiry.
+	ApprovalLife time.Duration `yaml:"approval_life"`
 	// Workers handle tasks in parallel.
 	Workers int `yaml:"workers"`
 }
@@ -63,7 +73,7 @@ func Defaults() Config {
 			Currency: "INR", ApprovalThreshold: 1_000_00, SecondThreshold: 50_000_00,
 			CapTenantHour: 50_000_00, CapTenantDay: 200_000_00,
 		}},
-		CallWindow: maxCallWindow,
+		CallWindow: maxCallWindow, ApprovalLife: time.Hour,
 		Workers:    64,
 	}
 }
@@ -82,6 +92,9 @@ func (c Config) Validate() error {
 	}
 	if c.CallWindow <= 0 || c.CallWindow > maxCallWindow {
 		problems = append(problems, fmt.Errorf("call_window: want more than 0s and at most %s", maxCallWindow))
+	}
+	if c.ApprovalLife < time.Second || c.ApprovalLife > maxApprovalLife {
+		problems = append(problems, fmt.Errorf("approval_life: want 1s to %s", maxApprovalLife))
 	}
 	if c.Payments.Timeout <= 0 || c.Payments.Timeout > maxCallWindow {
 		problems = append(problems, fmt.Errorf("payments.timeout: want more than 0s and at most %s", maxCallWindow))

@@ -14,6 +14,7 @@ const (
 	ReasonKeyReused        = "key_reused_with_other_parameters"
 	ReasonApprovalSpent    = "approval_spent"
 	ReasonApprovalMissing  = "approval_missing"
+	ReasonApprovalStale    = "approval_stale"
 	ReasonActionExpired    = "action_expired"
 	ReasonCancelled        = "cancelled"
 	ReasonReservedOrder    = "reserved_order"
