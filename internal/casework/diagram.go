@@ -54,6 +54,8 @@ func fromWords(from []amendsv1.CaseState) string {
 	switch {
 	case len(from) == len(always):
 		return "any"
+	case len(from) == len(known):
+		return "any, also closed"
 	case len(from) == len(live):
 		return "any open"
 	case slices.Equal(from, []amendsv1.CaseState{none}):

@@ -60,13 +60,12 @@ var (
 	open6  = []amendsv1.CaseState{received, investigating, awaitApproval, holding, awaitCustomer}
 	live   = []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, requested, reconciling, refunded, declined, cancelled, handoff}
 	always = append([]amendsv1.CaseState{none, closed}, live...)
-	// known are all that exist.
+	// known are those of a case that exists.
 	known = always[1:]
-	// people are those in which a person sees the case, or the executor is
-	// about to say what became of it.
-	people = []amendsv1.CaseState{requested, reconciling, handoff}
-	// others are known without them.
-	others = []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, refunded, declined, cancelled, closed}
+	// attended are those in which people have the case, or the executor is about
+	// to say what became of it; unattended are the others.
+	attended   = []amendsv1.CaseState{requested, reconciling, handoff}
+	unattended = []amendsv1.CaseState{received, investigating, awaitCustomer, holding, awaitApproval, refunded, declined, cancelled, closed}
 )
 
 // Table is the state machine.
@@ -140,11 +139,11 @@ var Table = []Row{
 	{"refund.news.void", []amendsv1.CaseState{awaitApproval}, EventRefundNews, nil, investigating, effects(voidAction, proposalBack, lookAgain, noteNews)},
 	{"refund.news", []amendsv1.CaseState{received, investigating, awaitCustomer, holding, refunded, declined, cancelled, handoff, closed}, EventRefundNews, nil, Same, effects(noteNews)},
 	{"refund.confirmed", known, EventConfirmed, nil, Same, effects(recordStatuses, confirmNext)},
-	{"refund.failed_later", others, EventRefundFailed, nil, handoff, effects(recordStatuses, handOver, confirmNext)},
-	{rowFailedNoted, people, EventRefundFailed, nil, Same, effects(recordStatuses, confirmNext)},
+	{"refund.failed_later", unattended, EventRefundFailed, nil, handoff, effects(recordStatuses, handOver, confirmNext)},
+	{rowFailedNoted, attended, EventRefundFailed, nil, Same, effects(recordStatuses, confirmNext)},
 	{"confirm.again", known, EventUnconfirmed, guards(confirmsLeft), Same, effects(confirmAgain)},
-	{rowConfirmLost, others, EventUnconfirmed, nil, handoff, effects(giveConfirmationUp, handOverQuietly)},
-	{"confirm.lost.noted", people, EventUnconfirmed, nil, Same, effects(giveConfirmationUp)},
+	{rowConfirmLost, unattended, EventUnconfirmed, nil, handoff, effects(giveConfirmationUp, handOverQuietly)},
+	{"confirm.lost.noted", attended, EventUnconfirmed, nil, Same, effects(giveConfirmationUp)},
 
 	{"settle.failed", []amendsv1.CaseState{reconciling}, EventSettleFailed, guards(newestAnswer), Same, effects(settleFailed)},
 

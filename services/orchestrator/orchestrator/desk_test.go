@@ -61,7 +61,7 @@ func (d *desk) build(st store) *orchestrator {
 	}
 	cfg := Defaults()
 	cfg.PolicyCorpus, cfg.Workers, cfg.SweepEvery = "c1", 8, 100*time.Millisecond
-	o, err := build(cfg, Deps{Bus: conn, Log: slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter("test")}, st, d.client, reg)
+	o, err := build(cfg, Deps{Bus: conn, Log: slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter("test")}, st, d.client, func() (*approval.Registry, error) { return reg, nil })
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -31,6 +31,9 @@
 // Any number of replicas share the consumers. In one process a keyed lock
 // avoids needless conflicts; correctness rests on the compare-and-set alone.
 //
+// The registry of people is as its file is now; while it is none, their decisions
+// are retried.
+//
 // When the payments side or the broker is away, inputs are retried with growing
 // delay and dead-lettered when their deliveries are used up; nothing is guessed.
 package orchestrator

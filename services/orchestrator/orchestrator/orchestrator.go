@@ -32,13 +32,14 @@ type owners interface {
 
 // orchestrator holds what the handlers share.
 type orchestrator struct {
-	cfg      Config
-	lim      casework.Limits
-	log      *slog.Logger
-	conn     *bus.Conn
-	store    store
-	owners   owners
-	registry *approval.Registry
+	cfg    Config
+	lim    casework.Limits
+	log    *slog.Logger
+	conn   *bus.Conn
+	store  store
+	owners owners
+	// registry gives the registry of people as its file is now.
+	registry func() (*approval.Registry, error)
 	now      func() time.Time
 	cache    *cache
 	locks    *locks
@@ -77,22 +78,33 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 		return err
 	}
 	defer client.Close()
-	file, err := boot.ReadSecret(cfg.ApproverRegistry, deps.Log)
+	file, err := approval.NewFile(func() ([]byte, error) { return boot.ReadFile(cfg.ApproverRegistry, approval.MaxRegistry) })
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
-	registry, err := approval.ParseRegistry(file)
-	if err != nil {
-		return err
-	}
-	o, err := build(cfg, deps, casestore.NewJetStream(deps.Bus), client, registry)
+	o, err := build(cfg, deps, casestore.NewJetStream(deps.Bus), client, current(file, deps.Log))
 	if err != nil {
 		return err
 	}
 	return o.run(ctx)
 }
 
-func build(cfg Config, deps Deps, st store, own owners, registry *approval.Registry) (*orchestrator, error) {
+// current gives the registry as its file is now. While that is none no signature
+// is judged: the decisions wait.
+func current(file *approval.File, log *slog.Logger) func() (*approval.Registry, error) {
+	return func() (*approval.Registry, error) {
+		r, changed, err := file.Load()
+		switch {
+		case err != nil:
+			log.Error("approver registry not usable, no decision can be judged", slog.Any("error", err))
+		case changed:
+			log.Info("approver registry changed", slog.String("version", r.Version), slog.Int("approvers", len(r.Approvers)))
+		}
+		return r, err
+	}
+}
+
+func build(cfg Config, deps Deps, st store, own owners, registry func() (*approval.Registry, error)) (*orchestrator, error) {
 	lim := casework.DefaultLimits()
 	lim.ApprovalExpiry = cfg.ApprovalExpiry
 	if deps.Now == nil {

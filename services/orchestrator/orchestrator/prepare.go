@@ -37,10 +37,18 @@ func (o *orchestrator) prepare(ctx context.Context, in *casework.Input, at place
 		in.Triage = t
 	}
 	if d, ok := casework.NeedsApprover(in.Payload); ok {
-		in.Approver = o.checkApprover(in, rec, d)
+		people, err := o.registry()
+		if err != nil {
+			return bus.Retry(err)
+		}
+		in.Approver = checkApprover(people, in, rec, d)
 	}
 	if d, ok := casework.NeedsCustodian(in.Payload); ok {
-		in.Approver = o.checkCustodian(in, rec, d)
+		people, err := o.registry()
+		if err != nil {
+			return bus.Retry(err)
+		}
+		in.Approver = checkCustodian(people, in, rec, d)
 	}
 	return nil
 }
@@ -84,13 +92,13 @@ func (o *orchestrator) triage(ctx context.Context, in *casework.Input, at place,
 // checkApprover verifies a signed decision against the approver registry. The
 // executor verifies it again with its own copy; this check only keeps forged
 // ones from moving the state.
-func (o *orchestrator) checkApprover(in *casework.Input, rec *amendsv1.CaseRecord, d *amendsv1.SignedDecision) *amendsv1.ApproverCheck {
-	check := &amendsv1.ApproverCheck{ApproverId: d.GetApproverId(), RegistryVersion: o.registry.Version}
+func checkApprover(people *approval.Registry, in *casework.Input, rec *amendsv1.CaseRecord, d *amendsv1.SignedDecision) *amendsv1.ApproverCheck {
+	check := &amendsv1.ApproverCheck{ApproverId: d.GetApproverId(), RegistryVersion: people.Version}
 	if rec.GetAction() == nil {
 		check.Reason = approval.ReasonOtherAction
 		return check
 	}
-	if err := approval.Check(o.registry, rec.GetAction(), d, in.GetBrokerTime().AsTime()); err != nil {
+	if err := approval.Check(people, rec.GetAction(), d, in.GetBrokerTime().AsTime()); err != nil {
 		check.Reason = approval.ReasonOf(err)
 		return check
 	}
@@ -100,9 +108,9 @@ func (o *orchestrator) checkApprover(in *casework.Input, rec *amendsv1.CaseRecor
 
 // checkCustodian verifies a custodian's signed decision against the registry
 // of people.
-func (o *orchestrator) checkCustodian(in *casework.Input, rec *amendsv1.CaseRecord, d *amendsv1.CustodyDecision) *amendsv1.ApproverCheck {
-	check := &amendsv1.ApproverCheck{ApproverId: d.GetCustodianId(), RegistryVersion: o.registry.Version}
-	if err := approval.CheckCustody(o.registry, rec.GetTenant(), rec.GetCaseId(), d, in.GetBrokerTime().AsTime()); err != nil {
+func checkCustodian(people *approval.Registry, in *casework.Input, rec *amendsv1.CaseRecord, d *amendsv1.CustodyDecision) *amendsv1.ApproverCheck {
+	check := &amendsv1.ApproverCheck{ApproverId: d.GetCustodianId(), RegistryVersion: people.Version}
+	if err := approval.CheckCustody(people, rec.GetTenant(), rec.GetCaseId(), d, in.GetBrokerTime().AsTime()); err != nil {
 		check.Reason = approval.ReasonOf(err)
 		return check
 	}

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/casestore"
 	"github.com/amends-dev/amends/internal/casework"
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/money"
 	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
@@ -101,21 +103,20 @@ func TestDecisionsAreVerifiedAndNotBelieved(t *testing.T) {
 		}
 		return d
 	}
-	o := &orchestrator{registry: registry}
 	rec := &amendsv1.CaseRecord{Tenant: "acme-in", CaseId: "req-8472", Action: action(200000)}
 	in := &casework.Input{AppliedInput: &amendsv1.AppliedInput{BrokerTime: timestamppb.New(now)}}
-	if got := o.checkApprover(in, rec, signed(maya, rec.GetAction())); !got.GetValid() || got.GetApproverId() != "maya" {
+	if got := checkApprover(registry, in, rec, signed(maya, rec.GetAction())); !got.GetValid() || got.GetApproverId() != "maya" {
 		t.Errorf("maya's own approval: %v", got)
 	}
 	for name, d := range map[string]*amendsv1.SignedDecision{
 		"another key":    signed(mallory, rec.GetAction()),
 		"another amount": signed(maya, action(300000)),
 	} {
-		if got := o.checkApprover(in, rec, d); got.GetValid() || got.GetReason() == "" {
+		if got := checkApprover(registry, in, rec, d); got.GetValid() || got.GetReason() == "" {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got := o.checkApprover(in, &amendsv1.CaseRecord{Tenant: "acme-in", CaseId: "req-8472"}, signed(maya, action(200000))); got.GetValid() {
+	if got := checkApprover(registry, in, &amendsv1.CaseRecord{Tenant: "acme-in", CaseId: "req-8472"}, signed(maya, action(200000))); got.GetValid() {
 		t.Errorf("nothing is proposed: %v", got)
 	}
 
@@ -125,8 +126,70 @@ func TestDecisionsAreVerifiedAndNotBelieved(t *testing.T) {
 	if err := approval.SignCustody(mallory, step); err != nil {
 		t.Fatal(err)
 	}
-	if got := o.checkCustodian(in, rec, step); got.GetValid() || got.GetReason() == "" {
+	if got := checkCustodian(registry, in, rec, step); got.GetValid() || got.GetReason() == "" {
 		t.Errorf("custody taken with another key: %v", got)
+	}
+}
+
+// A signature is judged by the registry's file as it is now: who was added
+// counts, who was taken out does not. While it is no registry decisions wait
+// (AUTH-2, LOSS-2).
+func TestTheRegistryIsAsItsFileIsNowAUTH2(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	sam, err := approval.NewKey("sam", "sam-1", rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := func(people ...approval.Approver) []byte {
+		r, err := approval.NewRegistry("1", people...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := r.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	file := registry()
+	f, err := approval.NewFile(func() ([]byte, error) { return file, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := d.build(nil)
+	o.registry = current(f, slog.New(slog.DiscardHandler))
+	id := ident.FindingCase(ident.Finding("acme-in", "refund_missing", "8472", "rf_9"))
+	if err := o.handle(t.Context(), d.found(id, "refund_missing")); err != nil {
+		t.Fatal(err)
+	}
+	takes := func() error {
+		step := &amendsv1.CustodyDecision{
+			Step: amendsv1.CustodyStep_CUSTODY_STEP_TAKE, Tenant: "acme-in", CaseId: id, PacketSha256: strings.Repeat("ab", 32), SignedAt: timestamppb.Now(),
+		}
+		if err := approval.SignCustody(sam, step); err != nil {
+			t.Fatal(err)
+		}
+		return o.handle(t.Context(), d.deliver(roles.Console, id, step))
+	}
+	known := registry(approval.Approver{ID: "sam", Roles: []string{approval.RoleCustodian}, Tenants: []string{"acme-in"}, Keys: []approval.PublicKey{sam.PublicEntry(time.Now().Add(-time.Hour))}})
+	for _, c := range []struct {
+		file    []byte
+		refused string
+	}{{registry(), approval.ReasonUnknownApprover}, {known, ""}, {registry(), approval.ReasonUnknownApprover}} {
+		file = c.file
+		if err := takes(); err != nil {
+			t.Fatal(err)
+		}
+		h := d.load(o, id).GetHandled()
+		if got := h[len(h)-1].GetRefused(); got != c.refused {
+			t.Errorf("refused with %q, want %q", got, c.refused)
+		}
+	}
+	before := d.load(o, id).GetVersion()
+	file = []byte("none")
+	if err := takes(); err == nil || d.load(o, id).GetVersion() != before {
+		t.Errorf("judged without a registry: %v", err)
 	}
 }
 
