@@ -37,7 +37,7 @@ const codeFailedLater = "refund_failed_later"
 type Account struct {
 	Tenant, CaseID, OrderID string
 	Version                 uint64
-	State          amendsv1.CaseState
+	State                   amendsv1.CaseState
 	// Since is when it came to its state; Next when it does something by
 	// itself, zero when it does not.
 	Since, Next, Updated time.Time
@@ -92,11 +92,8 @@ func orderOf(rec *amendsv1.CaseRecord) string {
 	return rec.GetTriage().GetOrderId()
 }
 
-// Idle reports whether the account can be let go: no money hangs on it, and it
-// will be met again with the case's next version.
-func (a *Account) Idle() bool {
-	return len(a.Told) == 0 && a.State != requested && a.State != reconciling
-}
+// Waits reports whether the case waits for an outcome.
+func (a *Account) Waits() bool { return a.State == requested || a.State == reconciling }
 
 // Entry is an order's ledger entry and when it was written.
 type Entry struct {
@@ -135,7 +132,7 @@ func (t Tally) Entry(e Entry) []*amendsv1.EffectFinding {
 		}
 		told, knows := a.Told[in.GetIdempotencyKey()]
 		switch {
-		case !knows && (a.State == requested || a.State == reconciling) && a.Next.Add(t.Grace).After(t.At): // it asks again by itself
+		case !knows && a.Waits() && a.Next.Add(t.Grace).After(t.At): // it asks again by itself
 		case !knows && a.State == reconciling && t.left(a): // Account says so
 		case !knows:
 			out = append(out, t.finding(CodeCaseWithoutOutcome, e.GetOrderId(), in, a, a.CaseID))

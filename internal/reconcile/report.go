@@ -31,6 +31,8 @@ const (
 	ReasonLedger   = "ledger_unreadable"
 	ReasonCases    = "cases_unreadable"
 	ReasonProvider = "provider_unavailable"
+	// ReasonUnreadable: something in a stream cannot be understood.
+	ReasonUnreadable = "records_unreadable"
 	// ReasonBusy: an order changed whenever it was looked at.
 	ReasonBusy = "order_busy"
 	// ReasonNotSent: a finding was made and could not be handed on.
