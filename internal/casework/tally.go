@@ -92,6 +92,14 @@ func orderOf(rec *amendsv1.CaseRecord) string {
 	return rec.GetTriage().GetOrderId()
 }
 
+// Refunds gives what the case was told of, by key.
+func (a *Account) Refunds() map[string]Told {
+	if a == nil {
+		return nil
+	}
+	return a.Told
+}
+
 // Waits reports whether the case waits for an outcome.
 func (a *Account) Waits() bool { return a.State == requested || a.State == reconciling }
 
@@ -158,7 +166,7 @@ func (t Tally) Account(a *Account) []*amendsv1.EffectFinding {
 		e := t.Ledger(told.OrderID)
 		in := intentOf(e.EffectEntry, key)
 		id := in.GetOutcome().GetRefundId()
-		if id == told.RefundID || id != "" && t.At.Sub(e.At) < t.Grace {
+		if id == told.RefundID || t.At.Sub(a.Updated) < t.Grace || e.EffectEntry != nil && t.At.Sub(e.At) < t.Grace {
 			continue
 		}
 		if id != "" {

@@ -163,9 +163,18 @@ func (p *tallyRun) lookInto(ctx context.Context, suspected *amendsv1.EffectFindi
 			return err
 		}
 	}
+	entries := map[string]casework.Entry{suspected.GetOrderId(): e}
+	for _, told := range cases[suspected.GetAboutCaseId()].Refunds() {
+		if _, read := entries[told.OrderID]; read {
+			continue
+		}
+		if entries[told.OrderID], err = p.entryNow(ctx, p.Tenant, told.OrderID); err != nil {
+			return err
+		}
+	}
 	t := p.tally(p.Run)
 	t.Case = func(id string) *casework.Account { return cases[id] }
-	t.Ledger = func(string) casework.Entry { return e }
+	t.Ledger = func(order string) casework.Entry { return entries[order] }
 	now := t.Entry(e)
 	if a := cases[suspected.GetAboutCaseId()]; a != nil {
 		now = append(now, t.Account(a)...)
