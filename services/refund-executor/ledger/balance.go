@@ -69,7 +69,8 @@ type Books struct {
 type Balance struct {
 	Findings []*amendsv1.EffectFinding
 	// Moved are refunds whose status at the provider is not the ledger's any
-	// more. One that failed later is both moved and a finding.
+	// more. One that failed later, or came back, is both moved and a
+	// finding.
 	Moved []Moved
 }
 
@@ -266,6 +267,9 @@ func (c *balancing) matches(in *amendsv1.EffectIntent, found []*amendsv1.Refund)
 func (c *balancing) status(in *amendsv1.EffectIntent, r *amendsv1.Refund, differ func(code string)) {
 	had, now := in.GetOutcome().GetProviderStatus(), r.GetStatus()
 	moved := func() {
+		if in.GetPaymentId() != r.GetPaymentId() || !money.Equal(in.GetAmount(), r.GetAmount()) {
+			return // another refund than was asked for
+		}
 		c.out.Moved = append(c.out.Moved, Moved{Key: in.GetIdempotencyKey(), RefundID: r.GetRefundId(), Status: now})
 	}
 	switch {
@@ -275,7 +279,10 @@ func (c *balancing) status(in *amendsv1.EffectIntent, r *amendsv1.Refund, differ
 	case dead(now):
 		differ(CodeFailedLater)
 		moved()
-	case dead(had), had == amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED: // neither goes back
+	case dead(had): // it came back to life
+		differ(CodeStatusDiffers)
+		moved()
+	case had == amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED: // that does not go back
 		differ(CodeStatusDiffers)
 	default:
 		moved()

@@ -93,7 +93,7 @@ func TestBalance(t *testing.T) {
 			outcome(b).ProviderStatus, b.View.Refunds[0].Status = succeeded, failed
 		}, want: ledger.CodeFailedLater, about: "req-1", moved: failed},
 		"went back":              {change: func(b *ledger.Books) { outcome(b).ProviderStatus = succeeded }, want: ledger.CodeStatusDiffers, about: "req-1"},
-		"came back":              {change: func(b *ledger.Books) { outcome(b).ProviderStatus = failed; sums(b) }, want: ledger.CodeStatusDiffers, about: "req-1"},
+		"came back":              {change: func(b *ledger.Books) { outcome(b).ProviderStatus = failed; sums(b) }, want: ledger.CodeStatusDiffers, about: "req-1", moved: pending},
 		"in doubt":               {change: func(b *ledger.Books) { doubtful(b); b.View.Refunds, b.At = nil, now.Add(time.Hour-time.Second) }},
 		"in doubt long":          {change: func(b *ledger.Books) { doubtful(b); b.View.Refunds = nil }, want: ledger.CodeInDoubt, about: "req-1"},
 		"never answered":         {change: func(b *ledger.Books) { b.Entry.Intents[0].Outcome, b.View.Refunds = nil, nil }, want: ledger.CodeInDoubt, about: "req-1"},

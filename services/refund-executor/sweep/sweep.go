@@ -166,7 +166,7 @@ func (p *pass) balance(ctx context.Context, books ledger.Books, seq uint64) {
 	}
 	updated := 0
 	if handedOn && len(out.Moved) > 0 && !p.DryRun {
-		updated = p.record(ctx, books.Entry, out.Moved, seq)
+		updated = p.record(ctx, books, out.Moved, seq)
 	}
 	p.report.Count(1, len(books.View.Refunds), 0, updated)
 }
@@ -195,13 +195,13 @@ func (p *pass) send(ctx context.Context, f *amendsv1.EffectFinding) bool {
 
 // record writes the statuses that moved on. A lost race is left to the next
 // run: whoever won may have written them.
-func (p *pass) record(ctx context.Context, e *amendsv1.EffectEntry, moved []ledger.Moved, seq uint64) int {
-	n, err := ledger.WriteMoved(e, moved, p.Now())
+func (p *pass) record(ctx context.Context, books ledger.Books, moved []ledger.Moved, seq uint64) int {
+	n, err := ledger.Observe(books.Entry, books.View, nil, p.Now())
 	if err == nil && n != nil {
 		_, err = p.Store.SaveEntry(ctx, n, seq)
 	}
 	if err != nil {
-		p.Log.InfoContext(ctx, "status not recorded", slog.String("tenant", p.Tenant), slog.String("order", e.GetOrderId()), slog.String("error", err.Error()))
+		p.Log.InfoContext(ctx, "status not recorded", slog.String("tenant", p.Tenant), slog.String("order", books.OrderID), slog.String("error", err.Error()))
 		return 0
 	}
 	return len(moved)
