@@ -50,7 +50,7 @@ type comparer struct {
 // books are what was taken in of one tenant.
 type books struct {
 	// unreadable counts what could not be taken in, ever.
-	unreadable int
+	unreadable          int
 	ledgerSeq, casesSeq uint64
 	ledger              map[string]casework.Entry
 	cases               map[string]*casework.Account
@@ -217,9 +217,13 @@ func (c *comparer) raise(ctx context.Context, f *amendsv1.EffectFinding) error {
 	}
 	ctx, cancel := context.WithTimeout(c.watched(ctx, env), inputTimeout)
 	defer cancel()
+	now, err := c.conn.Time(ctx, roles.ConsumerDue)
+	if err != nil {
+		return fmt.Errorf("raise finding %s: %w", f.GetFindingId(), err)
+	}
 	m := &bus.Message{
 		Envelope: env, Payload: payload, Parts: parts, Stream: roles.StreamEffects, Delivered: 1,
-		Stored: bus.Stored{Subject: at, Time: c.now(), Data: data},
+		Stored: bus.Stored{Subject: at, Time: now, Data: data},
 	}
 	if err := c.apply(ctx, m, place{id: caseID}); err != nil {
 		return fmt.Errorf("raise finding %s: %w", f.GetFindingId(), err)
