@@ -20,10 +20,11 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// comparing is a desk in which what came to be a moment ago counts.
-func comparing(t *testing.T) *world {
+// comparing is a desk in which what came to be within the grace may be under
+// way.
+func comparing(t *testing.T, grace time.Duration) *world {
 	t.Helper()
-	return start(t, allinone.Options{NoSync: true, Reconcile: func(c *reconcile.Config) { c.Grace, c.Poll = 0, 20*time.Millisecond }})
+	return start(t, allinone.Options{NoSync: true, Reconcile: func(c *reconcile.Config) { c.Grace, c.Poll = grace, 20*time.Millisecond }})
 }
 
 // reconcile asks for a run and waits for both reports.
@@ -109,7 +110,7 @@ func (w *world) publish(subj string, m proto.Message) {
 func TestReconcileAgrees(t *testing.T) {
 	t.Parallel()
 	const n = 20
-	w := comparing(t)
+	w := comparing(t, 0)
 	w.orders(n, true)
 	w.each(n, 8, func(i int) error {
 		if err := w.post(i); err != nil {
@@ -130,7 +131,7 @@ func TestReconcileAgrees(t *testing.T) {
 // however often it is found; a dry run tells of it and opens none (MONEY-3, B18).
 func TestDashboardRefundBecomesOneCase(t *testing.T) {
 	t.Parallel()
-	w := comparing(t)
+	w := comparing(t, 0)
 	w.orders(1, true)
 	if err := w.Provider.Load(w.ctx, sandbox.Ledger{Refunds: []sandbox.Refund{{
 		RefundID: "rf_dash", Tenant: allinone.Tenant, PaymentID: "pay_8472_b", AmountMinor: 5000, Currency: "INR", Status: "succeeded", CreatedAt: time.Now(),
@@ -165,7 +166,7 @@ func TestDashboardRefundBecomesOneCase(t *testing.T) {
 // the case that made it (MONEY-3, TRUTH-2).
 func TestFailedLaterWithoutWebhook(t *testing.T) {
 	t.Parallel()
-	w := comparing(t)
+	w := comparing(t, time.Minute)
 	w.orders(1, true)
 	if err := w.post(0); err != nil {
 		t.Fatal(err)
@@ -199,7 +200,7 @@ func TestFailedLaterWithoutWebhook(t *testing.T) {
 // found, from both sides (B51).
 func TestStoreLossIsFound(t *testing.T) {
 	t.Parallel()
-	w := comparing(t)
+	w := comparing(t, 0)
 	w.orders(2, true)
 	if err := w.post(0); err != nil {
 		t.Fatal(err)
@@ -231,7 +232,7 @@ func TestStoreLossIsFound(t *testing.T) {
 		}},
 	})
 
-	want := []string{casework.CodeCaseWithoutRefund, casework.CodeRefundWithoutCase, "refund_unknown_reference"}
+	want := []string{casework.CodeCaseWithoutRefund, "refund_unknown_reference", casework.CodeRefundWithoutCase}
 	var opened []string
 	for range 2 {
 		run := w.reconcile(false)
