@@ -107,9 +107,9 @@ func verdictOn(run deskapi.Reconciliation) error {
 	}
 	switch {
 	case findings > 0 && why != "":
-		return &coded{exitDisagrees, fmt.Errorf("%d findings, and not everything was looked at: %s", findings, why)}
+		return &coded{exitDisagrees, fmt.Errorf("findings: %d, and not everything was looked at: %s", findings, why)}
 	case findings > 0:
-		return &coded{exitDisagrees, fmt.Errorf("%d findings", findings)}
+		return &coded{exitDisagrees, fmt.Errorf("findings: %d", findings)}
 	case why != "":
 		return &coded{exitIncomplete, fmt.Errorf("not everything was looked at: %s", why)}
 	}
