@@ -21,10 +21,10 @@ import (
 )
 
 // comparing is a desk in which what came to be within the grace may be under
-// way.
+// way, with two orchestrators that compare the same.
 func comparing(t *testing.T, grace time.Duration) *world {
 	t.Helper()
-	return start(t, allinone.Options{NoSync: true, Reconcile: func(c *reconcile.Config) { c.Grace, c.Poll = grace, 20*time.Millisecond }})
+	return start(t, allinone.Options{NoSync: true, Orchestrators: 2, Reconcile: func(c *reconcile.Config) { c.Grace, c.Poll = grace, 20*time.Millisecond }})
 }
 
 // reconcile asks for a run and waits for both reports.
@@ -158,8 +158,25 @@ func TestDashboardRefundBecomesOneCase(t *testing.T) {
 	if rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF || rec.GetCustody().GetQueue() != casework.QueueReconciliation || len(rec.GetFindings()) != 1 || rec.GetCustomerId() != ident.Desk {
 		t.Errorf("the case is %v", rec)
 	}
+	w.queuedForReconciliation(id)
 	w.sound(1, amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF)
 	w.noDeadLetters()
+}
+
+// queuedForReconciliation waits until people see exactly this case in the queue.
+func (w *world) queuedForReconciliation(id string) {
+	w.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C { // the context bounds it
+		page, err := w.staff.Queue(w.ctx, allinone.Tenant, casework.QueueReconciliation, "", 0)
+		if w.ctx.Err() != nil {
+			w.t.Fatalf("LIVE-1: the queue holds %+v, %v", page, err)
+		}
+		if len(page.Cases) == 1 && page.Cases[0].CaseID == id {
+			return
+		}
+	}
 }
 
 // A refund that failed later and of which no webhook told goes to people with

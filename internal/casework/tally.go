@@ -146,7 +146,7 @@ func (t Tally) Entry(e Entry) []*amendsv1.EffectFinding {
 			out = append(out, t.finding(CodeCaseWithoutOutcome, e.GetOrderId(), in, a, a.CaseID))
 		case told.RefundID != o.GetRefundId():
 			out = append(out, t.finding(CodeCaseRefundDiffers, e.GetOrderId(), in, a, a.CaseID, told.RefundID))
-		case deadRefund(o.GetProviderStatus()) && !deadRefund(told.Status) && !a.FailureTold && (a.State == refunded || a.State == closed):
+		case failed(o.GetProviderStatus()) && !failed(told.Status) && !a.FailureTold && (a.State == refunded || a.State == closed):
 			out = append(out, t.finding(CodeFailureUntold, e.GetOrderId(), in, a, a.CaseID))
 		}
 	}
@@ -244,8 +244,4 @@ func intentRecord(in *amendsv1.EffectIntent, key string) *amendsv1.FindingRecord
 		rec.Status = "outcome_open"
 	}
 	return rec
-}
-
-func deadRefund(s amendsv1.RefundStatus) bool {
-	return s == amendsv1.RefundStatus_REFUND_STATUS_FAILED || s == amendsv1.RefundStatus_REFUND_STATUS_CANCELED
 }

@@ -19,10 +19,8 @@ import (
 )
 
 const (
-	pending   = amendsv1.RefundStatus_REFUND_STATUS_PENDING
-	succeeded = amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED
-	failed    = amendsv1.RefundStatus_REFUND_STATUS_FAILED
-	canceled  = amendsv1.RefundStatus_REFUND_STATUS_CANCELED
+	failed   = amendsv1.RefundStatus_REFUND_STATUS_FAILED
+	canceled = amendsv1.RefundStatus_REFUND_STATUS_CANCELED
 
 	keyB = "refund:req-1:pay_b"
 )
