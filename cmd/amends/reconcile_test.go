@@ -67,14 +67,22 @@ func TestReconcile(t *testing.T) {
 		out  []string
 		err  string
 	}{
-		"agrees": {ended(deskapi.RunReport{Service: "refund-executor", Orders: 20, Refunds: 20, Updated: 3}, clean), exitDone,
-			[]string{"refund-executor 20 20 0 3 0 0 none", "all agrees (run-1)"}, ""},
-		"finding": {ended(deskapi.RunReport{Service: "refund-executor", Findings: []deskapi.Finding{dashboard}}, clean), exitDisagrees,
-			[]string{`refund_without_intent 8472 pay_8472_b rf_1 fnd-1 provider refund rf_1\x1b[2J ₹50.00 succeeded | ledger intent absent`, "--queue reconciliation"}, "findings: 1"},
+		"agrees": {
+			ended(deskapi.RunReport{Service: "refund-executor", Orders: 20, Refunds: 20, Updated: 3}, clean), exitDone,
+			[]string{"refund-executor 20 20 0 3 0 0 none", "all agrees (run-1)"},
+			"",
+		},
+		"finding": {
+			ended(deskapi.RunReport{Service: "refund-executor", Findings: []deskapi.Finding{dashboard}}, clean), exitDisagrees,
+			[]string{`refund_without_intent 8472 pay_8472_b rf_1 fnd-1 provider refund rf_1\x1b[2J ₹50.00 succeeded | ledger intent absent`, "--queue reconciliation"},
+			"findings: 1",
+		},
 		"omitted":    {ended(deskapi.RunReport{Service: "refund-executor", Omitted: 7}, clean), exitDisagrees, nil, "findings: 7"},
 		"incomplete": {ended(deskapi.RunReport{Service: "refund-executor", Incomplete: "provider_unavailable"}, clean), exitIncomplete, nil, "not everything was looked at: refund-executor: provider_unavailable"},
-		"both": {ended(deskapi.RunReport{Service: "refund-executor", Findings: []deskapi.Finding{dashboard}, Incomplete: "bound_met"}, clean), exitDisagrees,
-			nil, "findings: 1, and not everything was looked at"},
+		"both": {
+			ended(deskapi.RunReport{Service: "refund-executor", Findings: []deskapi.Finding{dashboard}, Incomplete: "bound_met"}, clean), exitDisagrees,
+			nil, "findings: 1, and not everything was looked at",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -115,7 +115,7 @@ func TestReportsAreBounded(t *testing.T) {
 	t.Parallel()
 	at := time.Now().Truncate(time.Hour).Add(30 * time.Minute)
 	b := bustest.Desk(t, bustest.Options{})
-	c := served(t, b, func() time.Time { return at }, func(run reconcile.Run, r *reconcile.Report) {
+	c := served(t, b, func() time.Time { return at }, func(_ reconcile.Run, r *reconcile.Report) {
 		for n := range 2000 {
 			r.Found(finding(n % 1500))
 		}

@@ -162,13 +162,13 @@ func (c *balancing) addOnce(d disagreement) {
 // nobody's is a finding by itself and does not make the order one too.
 func (c *balancing) sums() {
 	taken, on, refunded, code := map[string]int64{}, map[string][]*amendsv1.FindingRecord{}, int64(0), c.View.Order.GetTotal().GetCurrency()
-	comparable := true
+	oneCurrency := true
 	var everything []*amendsv1.FindingRecord
 	count := func(payment string, m *amendsv1.Money, rec *amendsv1.FindingRecord) {
 		taken[payment] += m.GetMinor()
 		refunded += m.GetMinor()
 		on[payment], everything = append(on[payment], rec), append(everything, rec)
-		comparable = comparable && m.GetCurrency() == code
+		oneCurrency = oneCurrency && m.GetCurrency() == code
 	}
 	for _, r := range c.View.Refunds {
 		if !dead(r.GetStatus()) {
@@ -194,13 +194,13 @@ func (c *balancing) sums() {
 		if taken[id] > p.GetAmount().GetMinor() {
 			c.add(disagreement{code: CodeCaptureOver, payment: id, about: c.only(on[id]), records: append([]*amendsv1.FindingRecord{captureRecord(p, charged[id])}, on[id]...)})
 		}
-		comparable = comparable && p.GetAmount().GetCurrency() == code
+		oneCurrency = oneCurrency && p.GetAmount().GetCurrency() == code
 		if p.GetSettled() && !charged[id] {
 			settled += p.GetAmount().GetMinor()
 		}
 	}
 	total := c.View.Order.GetTotal().GetMinor()
-	if !comparable || refunded == 0 || total-(settled-refunded) <= c.strangers+approved {
+	if !oneCurrency || refunded == 0 || total-(settled-refunded) <= c.strangers+approved {
 		return
 	}
 	d := disagreement{code: CodeOrderOver, about: c.only(everything), records: []*amendsv1.FindingRecord{

@@ -280,7 +280,7 @@ func TestBalanceProperty(t *testing.T) {
 		ledger.CodeStatusDiffers: func(_ *ledger.Books, r *amendsv1.Refund, in *amendsv1.EffectIntent) {
 			in.Outcome.ProviderStatus, r.Status = succeeded, pending
 		},
-		ledger.CodeInDoubt: func(b *ledger.Books, _ *amendsv1.Refund, in *amendsv1.EffectIntent) { in.Outcome = nil },
+		ledger.CodeInDoubt: func(_ *ledger.Books, _ *amendsv1.Refund, in *amendsv1.EffectIntent) { in.Outcome = nil },
 		ledger.CodeOutcomeContra: func(b *ledger.Books, _ *amendsv1.Refund, in *amendsv1.EffectIntent) {
 			in.Outcome = &amendsv1.EffectOutcome{Class: noEffect, At: timestamppb.New(now)}
 			sums(b)
