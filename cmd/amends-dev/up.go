@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/amends-dev/amends/internal/allinone"
+	"github.com/amends-dev/amends/internal/reconcile"
 	"github.com/amends-dev/amends/internal/roles"
 )
 
@@ -35,6 +36,7 @@ func (u upCmd) Run(ctx context.Context, c *console) error {
 	}
 	desk, err := allinone.Start(ctx, allinone.Options{
 		Dir: u.Dir, GatewayListen: u.Gateway, ConsoleListen: u.Console, SandboxListen: u.Sandbox, External: u.External, Webhook: u.Webhook, Faults: u.faults(), Log: c.log,
+		Reconcile: func(r *reconcile.Config) { r.Every = reconcile.Defaults().Every },
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w; choose others with --gateway, --console and --sandbox", err)

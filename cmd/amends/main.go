@@ -25,18 +25,31 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	// Of reconcile alone.
+	exitDisagrees  = 3
+	exitIncomplete = 4
 )
+
+// coded is an error with an exit code of its own.
+type coded struct {
+	code int
+	err  error
+}
+
+func (c *coded) Error() string { return c.err.Error() }
+func (c *coded) Unwrap() error { return c.err }
 
 // cli is the command line; each verb has a file.
 type cli struct {
-	Approve  approveCmd  `cmd:"" help:"Approve the action a case proposes."`
-	Deny     denyCmd     `cmd:"" help:"Deny the action a case proposes."`
-	Approver approverCmd `cmd:"" help:"Approvers' keys."`
-	Case     caseCmd     `cmd:"" help:"Cases as customers see them."`
-	Custody  custodyCmd  `cmd:"" help:"Cases that were handed to people."`
-	Stop     stopCmd     `cmd:"" help:"Emergency stop: no new refund is made, for a tenant or for all."`
-	Resume   resumeCmd   `cmd:"" help:"Release the emergency stop of a tenant or of all."`
-	Stops    stopsCmd    `cmd:"" help:"Show the switches of the emergency stop."`
+	Approve   approveCmd   `cmd:"" help:"Approve the action a case proposes."`
+	Deny      denyCmd      `cmd:"" help:"Deny the action a case proposes."`
+	Approver  approverCmd  `cmd:"" help:"Approvers' keys."`
+	Case      caseCmd      `cmd:"" help:"Cases as customers see them."`
+	Custody   custodyCmd   `cmd:"" help:"Cases that were handed to people."`
+	Reconcile reconcileCmd `cmd:"" help:"Compare the provider's refunds, the effect ledger and the cases."`
+	Stop      stopCmd      `cmd:"" help:"Emergency stop: no new refund is made, for a tenant or for all."`
+	Resume    resumeCmd    `cmd:"" help:"Release the emergency stop of a tenant or of all."`
+	Stops     stopsCmd     `cmd:"" help:"Show the switches of the emergency stop."`
 
 	completion.Commands
 }
@@ -91,6 +104,9 @@ func run(ctx context.Context, args []string, t *terminal) (code int) {
 	}
 	if err := parsed.Run(); err != nil {
 		t.fail(err, machineReadable(args))
+		if c, ok := errors.AsType[*coded](err); ok {
+			return c.code
+		}
 		return exitFailed
 	}
 	return exitDone

@@ -52,6 +52,8 @@ func TestUsage(t *testing.T) {
 		"blank reason":    {[]string{"resume", "--all", "--reason", " ", "--token-file", token}, "--reason: want"},
 		"long reason":     {[]string{"stop", "--all", "--reason", strings.Repeat("r", 257), "--token-file", token}, "--reason: want"},
 		"stop's console":  {[]string{"stops", "--token-file", token, "--console", "ftp://x"}, "--console: address"},
+		"compared tenant": {[]string{"reconcile", "--tenant", "acme.*", "--token-file", token}, "--tenant: not a valid identifier"},
+		"patience":        {[]string{"reconcile", "--tenant", "acme-in", "--timeout", "2h", "--token-file", token}, "--timeout: want"},
 		"approver":        {[]string{"approver", "new", "--id", "ma ya", "--key-id", "k", "--out", out}, "--id: not a valid identifier"},
 		"key id":          {[]string{"approver", "new", "--id", "maya", "--key-id", "", "--out", out}, "--key-id: not a valid identifier"},
 	} {

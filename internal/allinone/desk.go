@@ -19,6 +19,7 @@ import (
 	"github.com/amends-dev/amends/internal/deskclock"
 	"github.com/amends-dev/amends/internal/flock"
 	"github.com/amends-dev/amends/internal/provision"
+	"github.com/amends-dev/amends/internal/reconcile"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/sandbox"
 	"github.com/amends-dev/amends/services/gateway/gateway"
@@ -66,6 +67,9 @@ type Options struct {
 	KeyWindow time.Duration
 	// NoProviderKeys: the provider keeps none, and the executor knows.
 	NoProviderKeys bool
+	// Reconcile changes how records of money are compared; by default only
+	// when it is asked for.
+	Reconcile func(*reconcile.Config)
 	// Guests are channels besides the trial world's. Staff and approvers are
 	// entitled for their tenants too.
 	Guests []Guest

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/policy"
+	"github.com/amends-dev/amends/internal/reconcile"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/telemetry"
 	"github.com/amends-dev/amends/services/composer/composer"
@@ -143,6 +144,12 @@ func (d *Desk) configure(corpus string) configs {
 	c.orchestrator.Payments.URL, c.orchestrator.Payments.KeyFile = d.SandboxURL, f.secretFile("payments-verify-owner")
 	if d.opts.Clock != nil {
 		c.orchestrator.SweepEvery = sweepOwnTime
+	}
+	for _, r := range []*reconcile.Config{&c.executor.Reconcile, &c.orchestrator.Reconcile} {
+		r.Tenants, r.Every = f.tenants, 0
+		if d.opts.Reconcile != nil {
+			d.opts.Reconcile(r)
+		}
 	}
 	c.orchestrator.ApproverRegistry, c.orchestrator.PolicyCorpus = f.registry(), corpus
 	c.console.Listen = orFree(d.opts.ConsoleListen)

@@ -52,6 +52,7 @@ const (
 	CodeRightMissing     Code = "right_missing"
 	CodeStopConflict     Code = "stop_conflict"
 	CodeStopUnconfirmed  Code = "stop_unconfirmed"
+	CodeReconciling      Code = "reconciliation_running"
 	CodeAuditUnavailable Code = "audit_unavailable"
 )
 

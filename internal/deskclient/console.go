@@ -110,3 +110,21 @@ func (c *Console) Decide(ctx context.Context, d *amendsv1.SignedDecision) (deska
 	err = c.api.call(ctx, http.MethodPost, deskapi.DecisionsPath(d.GetTenant(), d.GetCaseId()), nil, body, &out)
 	return out, err
 }
+
+// Reconcile asks for a run that compares a tenant's records of money.
+func (c *Console) Reconcile(ctx context.Context, r deskapi.ReconciliationRequest) (deskapi.ReconciliationAccepted, error) {
+	var out deskapi.ReconciliationAccepted
+	body, err := json.Marshal(r)
+	if err != nil {
+		return out, fmt.Errorf("encode a request to reconcile: %w", err)
+	}
+	err = c.api.call(ctx, http.MethodPost, deskapi.ReconciliationsPath, nil, body, &out)
+	return out, err
+}
+
+// Reconciliation gives a run as far as it has come.
+func (c *Console) Reconciliation(ctx context.Context, tenant, run string) (deskapi.Reconciliation, error) {
+	var out deskapi.Reconciliation
+	err := c.api.call(ctx, http.MethodGet, deskapi.ReconciliationPath(tenant, run), nil, nil, &out)
+	return out, err
+}

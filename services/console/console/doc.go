@@ -23,6 +23,11 @@
 // on the sequence the caller saw, so nobody overwrites what they did not see; a
 // stop that names none goes over whatever there is and tells what it replaced.
 //
+// Reconciliation: whoever sees a tenant may have its records of money compared
+// (control.reconcile.{tenant}, an audit event first) and reads what the executor
+// and the orchestrator found (report.*). One run of a tenant is under way at a
+// time; its request is written by compare-and-set over the last one.
+//
 // What the read model says is a hint: each case of a list is read before it is
 // shown, and one that has moved on is left out.
 //

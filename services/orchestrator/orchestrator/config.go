@@ -8,6 +8,7 @@ import (
 	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/casework"
 	"github.com/amends-dev/amends/internal/payments"
+	"github.com/amends-dev/amends/internal/reconcile"
 )
 
 // Config is the orchestrator's configuration file.
@@ -25,16 +26,21 @@ type Config struct {
 	SweepEvery time.Duration `yaml:"sweep_every"`
 	// ApprovalExpiry bounds how long a proposed action may be approved.
 	ApprovalExpiry time.Duration `yaml:"approval_expiry"`
+	// Reconcile says how the effect ledger is compared with the cases.
+	Reconcile reconcile.Config `yaml:"reconcile"`
 }
 
 // Defaults gives the configuration a file is decoded over.
 func Defaults() Config {
-	return Config{Payments: payments.DefaultAccess(), Workers: 64, SweepEvery: time.Minute, ApprovalExpiry: casework.DefaultLimits().ApprovalExpiry}
+	return Config{
+		Payments: payments.DefaultAccess(), Workers: 64, SweepEvery: time.Minute, ApprovalExpiry: casework.DefaultLimits().ApprovalExpiry,
+		Reconcile: reconcile.Defaults(),
+	}
 }
 
 // Validate names everything that is missing or out of range.
 func (c Config) Validate() error {
-	problems := []error{c.Payments.Validate()}
+	problems := []error{c.Payments.Validate(), c.Reconcile.Validate()}
 	if c.ApproverRegistry == "" {
 		problems = append(problems, errors.New("approver_registry: missing"))
 	}

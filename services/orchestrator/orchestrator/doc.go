@@ -28,6 +28,10 @@
 // A finding that was sent to a case which does not exist is applied to the one
 // that stands for it, by the same protocol (MONEY-3).
 //
+// By schedule and when the console asks (control.reconcile.*) it compares the
+// effect ledger (EFFECTS) with the cases and writes a report; what disagrees is
+// applied to its case as case.finding, in the same way and once (MONEY-3).
+//
 // Any number of replicas share the consumers. In one process a keyed lock
 // avoids needless conflicts; correctness rests on the compare-and-set alone.
 //

@@ -154,5 +154,6 @@ func (o *orchestrator) run(ctx context.Context) error {
 	}
 	g.Go(func() error { return o.sweep(ctx) })
 	g.Go(func() error { return o.watchStops(ctx) })
+	g.Go(func() error { return o.compareRecords(ctx) })
 	return g.Wait()
 }

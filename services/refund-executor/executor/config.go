@@ -7,6 +7,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/money"
+	"github.com/amends-dev/amends/internal/reconcile"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
 )
 
@@ -36,6 +37,8 @@ type Config struct {
 	ApprovalLife time.Duration `yaml:"approval_life"`
 	// Workers handle tasks in parallel.
 	Workers int `yaml:"workers"`
+	// Reconcile says how the provider is compared with the ledger.
+	Reconcile reconcile.Config `yaml:"reconcile"`
 }
 
 // Payments says where the provider is.
@@ -75,6 +78,7 @@ func Defaults() Config {
 		}},
 		CallWindow: maxCallWindow, ApprovalLife: time.Hour,
 		Workers:    64,
+		Reconcile:  reconcile.Defaults(),
 	}
 }
 
@@ -105,6 +109,7 @@ func (c Config) Validate() error {
 	if c.Workers < 1 || c.Workers > 1024 {
 		problems = append(problems, errors.New("workers: want 1 to 1024"))
 	}
+	problems = append(problems, c.Reconcile.Validate())
 	seen := map[string]bool{}
 	for i, l := range c.Limits {
 		if err := l.check(); err != nil {

@@ -6,7 +6,8 @@
 // at the payments provider with its own credential, writes
 // effect.{tenant}.{order} and effect.{tenant}.cap by compare-and-set, and
 // answers effect_result or task.error to the orchestrator. What it refuses on
-// its own account it also writes to AUDIT.
+// its own account it also writes to AUDIT. Beside the tasks it runs package
+// sweep, which compares the provider with the ledger.
 //
 // Order of work, for one action:
 //

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/amends-dev/amends/internal/approval"
@@ -19,6 +20,7 @@ import (
 	"github.com/amends-dev/amends/services/refund-executor/internal/refunds"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
 	"github.com/amends-dev/amends/services/refund-executor/provider"
+	"github.com/amends-dev/amends/services/refund-executor/sweep"
 )
 
 // Deps are the executor's collaborators; all but Bus may be left out.
@@ -80,7 +82,31 @@ func runThrough(ctx context.Context, cfg Config, deps Deps, b records) error {
 	defer adapter.Close()
 	x := assemble(cfg, p)
 	x.bus = b
-	return x.run(ctx, deps.Bus)
+	compare, err := x.sweeps(deps, adapter)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return x.run(ctx, deps.Bus) })
+	g.Go(func() error { return compare.Serve(ctx) })
+	return g.Wait()
+}
+
+// sweeps gives the comparison of the provider with the ledger, which reads and
+// writes beside the tasks.
+func (x *executor) sweeps(deps Deps, adapter *refunds.Adapter) (*sweep.Sweep, error) {
+	meter := deps.Meter
+	if meter == nil {
+		meter = noop.NewMeterProvider().Meter("executor")
+	}
+	s, err := sweep.New(x.cfg.Reconcile, sweep.Deps{
+		Bus: deps.Bus, Store: effectstore.NewJetStream(deps.Bus), Provider: adapter, Now: x.now, Log: x.log, Meter: meter,
+	})
+	if err != nil {
+		return nil, err
+	}
+	deps.Bus.OnServerChange(s.Forget)
+	return s, nil
 }
 
 func (x *executor) run(ctx context.Context, conn *bus.Conn) error {

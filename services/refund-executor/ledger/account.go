@@ -29,8 +29,8 @@ type account struct {
 // account reads the view and the entry; it refuses what contradicts itself,
 // what is disputed and what mixes currencies.
 func (q Question) account() (*account, error) {
-	if why := fault(q.View, len(q.Entry.GetIntents())); why != "" {
-		return nil, Refuse(ReasonContradictory, "%s", why)
+	if f := fault(q.View, len(q.Entry.GetIntents())); f != nil {
+		return nil, Refuse(ReasonContradictory, "%s", f)
 	}
 	acc := &account{
 		code: q.View.Order.GetTotal().GetCurrency(), captures: map[string]*amendsv1.Capture{}, charged: map[string]bool{},

@@ -13,72 +13,114 @@ const (
 	maxEntries = 1 << 10
 )
 
-// fault names the first way in which an order contradicts itself or cannot be
-// read; empty when it is sound.
-func fault(v View, intents int) string {
+// flaw is one way in which an order contradicts itself or cannot be read.
+type flaw struct {
+	// kind and id name the record: a capture, refund, dispute or the order.
+	kind, id string
+	// code says what is wrong with it.
+	code string
+}
+
+func (f *flaw) String() string { return fmt.Sprintf("%s %s: %s", f.kind, f.id, f.code) }
+
+// fault gives the first flaw of an order, nil when it is sound.
+func fault(v View, intents int) *flaw {
+	if f := unsound(v, intents); f != nil {
+		return f
+	}
+	return overRefunded(v)
+}
+
+// unsound gives the first flaw that makes sums over the order meaningless.
+func unsound(v View, intents int) *flaw {
 	if len(v.Captures)+len(v.Refunds)+len(v.Disputes)+intents > maxEntries {
-		return fmt.Sprintf("more than %d entries", maxEntries)
+		return &flaw{"order", v.Order.GetOrderId(), "too_many_entries"}
 	}
 	if !sound(v.Order.GetTotal()) {
-		return "order total is not a valid amount"
+		return &flaw{"order", v.Order.GetOrderId(), "total_invalid"}
 	}
 	captures := make(map[string]*amendsv1.Capture, len(v.Captures))
 	for _, c := range v.Captures {
+		code := captureFault(c)
 		if captures[c.GetPaymentId()] != nil {
-			return fmt.Sprintf("payment %s is listed twice", c.GetPaymentId())
+			code = "listed_twice"
+		}
+		if code != "" {
+			return &flaw{"capture", c.GetPaymentId(), code}
 		}
 		captures[c.GetPaymentId()] = c
-		if why := captureFault(c); why != "" {
-			return fmt.Sprintf("payment %s: %s", c.GetPaymentId(), why)
-		}
 	}
-	if why := refundFault(v.Refunds, captures); why != "" {
-		return why
+	if f := refundFault(v.Refunds, captures); f != nil {
+		return f
 	}
 	for _, d := range v.Disputes {
 		switch d.GetStatus() {
 		case amendsv1.DisputeStatus_DISPUTE_STATUS_OPEN, amendsv1.DisputeStatus_DISPUTE_STATUS_WON,
 			amendsv1.DisputeStatus_DISPUTE_STATUS_LOST, amendsv1.DisputeStatus_DISPUTE_STATUS_CLOSED:
 		default:
-			return fmt.Sprintf("dispute %s has an unknown status", d.GetDisputeId())
+			return &flaw{"dispute", d.GetDisputeId(), "status_unknown"}
 		}
 		if captures[d.GetPaymentId()] == nil {
-			return fmt.Sprintf("dispute %s is on a payment that is not listed", d.GetDisputeId())
+			return &flaw{"dispute", d.GetDisputeId(), "payment_not_listed"}
 		}
 	}
-	return ""
+	return nil
 }
 
-func refundFault(refunds []*amendsv1.Refund, captures map[string]*amendsv1.Capture) string {
-	seen, taken := map[string]bool{}, map[string]int64{}
+func refundFault(refunds []*amendsv1.Refund, captures map[string]*amendsv1.Capture) *flaw {
+	seen := map[string]bool{}
 	for _, r := range refunds {
-		c := captures[r.GetPaymentId()]
+		c, code := captures[r.GetPaymentId()], ""
 		switch {
 		case seen[r.GetRefundId()]:
-			return fmt.Sprintf("refund %s is listed twice", r.GetRefundId())
+			code = "listed_twice"
 		case c == nil:
-			return fmt.Sprintf("refund %s is on a payment that is not listed", r.GetRefundId())
+			code = "payment_not_listed"
 		case !sound(r.GetAmount()) || r.GetAmount().GetCurrency() != c.GetAmount().GetCurrency():
-			return fmt.Sprintf("refund %s is not a valid amount in its payment's currency", r.GetRefundId())
+			code = "amount_invalid"
+		case !dead(r.GetStatus()) && !standsFor(r.GetStatus()):
+			code = "status_unknown"
+		}
+		if code != "" {
+			return &flaw{"refund", r.GetRefundId(), code}
 		}
 		seen[r.GetRefundId()] = true
-		switch r.GetStatus() {
-		case amendsv1.RefundStatus_REFUND_STATUS_FAILED, amendsv1.RefundStatus_REFUND_STATUS_CANCELED:
-			continue
-		case amendsv1.RefundStatus_REFUND_STATUS_PENDING, amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED, amendsv1.RefundStatus_REFUND_STATUS_REQUIRES_ACTION:
-		default:
-			return fmt.Sprintf("refund %s has an unknown status", r.GetRefundId())
-		}
-		if taken[r.GetPaymentId()] += r.GetAmount().GetMinor(); taken[r.GetPaymentId()] > c.GetAmount().GetMinor() {
-			return fmt.Sprintf("payment %s is refunded beyond its amount", r.GetPaymentId())
-		}
 	}
-	return ""
+	return nil
 }
 
+// standsFor reports whether a refund with this status moved money, or will.
+func standsFor(s amendsv1.RefundStatus) bool {
+	switch s {
+	case amendsv1.RefundStatus_REFUND_STATUS_PENDING, amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED, amendsv1.RefundStatus_REFUND_STATUS_REQUIRES_ACTION:
+		return true
+	default:
+		return false
+	}
+}
+
+// overRefunded gives the first payment of a sound order that the provider
+// itself shows refunded beyond its amount.
+func overRefunded(v View) *flaw {
+	left := make(map[string]int64, len(v.Captures))
+	for _, c := range v.Captures {
+		left[c.GetPaymentId()] = c.GetAmount().GetMinor()
+	}
+	for _, r := range v.Refunds {
+		if !standsFor(r.GetStatus()) {
+			continue
+		}
+		if left[r.GetPaymentId()] -= r.GetAmount().GetMinor(); left[r.GetPaymentId()] < 0 {
+			return &flaw{"capture", r.GetPaymentId(), "refunded_beyond_its_amount"}
+		}
+	}
+	return nil
+}
+
+// captureFault gives the code of what is wrong with a payment.
 func captureFault(c *amendsv1.Capture) string {
 	if !sound(c.GetAmount()) {
-		return "not a valid amount"
+		return "amount_invalid"
 	}
 	var captured, settled bool
 	switch c.GetStatus() {
@@ -88,10 +130,10 @@ func captureFault(c *amendsv1.Capture) string {
 	case amendsv1.CaptureStatus_CAPTURE_STATUS_SETTLED:
 		captured, settled = true, true
 	default:
-		return "unknown status"
+		return "status_unknown"
 	}
 	if c.GetCaptured() != captured || c.GetSettled() != settled {
-		return fmt.Sprintf("status %s but captured=%t settled=%t", c.GetStatus(), c.GetCaptured(), c.GetSettled())
+		return "status_and_flags_differ"
 	}
 	return ""
 }

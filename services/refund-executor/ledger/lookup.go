@@ -48,8 +48,8 @@ func LookUp(e *amendsv1.EffectEntry, key string, l Look) (Answer, error) {
 	if r != nil {
 		return Answer{Class: amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, RefundID: r.GetRefundId(), Status: r.GetStatus()}, nil
 	}
-	if why := fault(l.View, len(e.GetIntents())); why != "" {
-		return Answer{}, Undecidable(ReasonContradictory, "%s", why)
+	if f := fault(l.View, len(e.GetIntents())); f != nil {
+		return Answer{}, Undecidable(ReasonContradictory, "%s", f)
 	}
 	if !l.late(in) {
 		return Answer{Class: amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, Reason: ReasonAbsenceOpen}, nil

@@ -1,0 +1,362 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/casework"
+	"github.com/amends-dev/amends/internal/envelope"
+	"github.com/amends-dev/amends/internal/reconcile"
+	"github.com/amends-dev/amends/internal/roles"
+	"github.com/amends-dev/amends/internal/subject"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+const (
+	// maxTallyWalk bounds the messages of a stream that one run takes in; the
+	// next goes on.
+	maxTallyWalk = 200_000
+	// tallyWorkers bounds how many suspicions are looked into side by side.
+	tallyWorkers = 4
+	// maxTallyLog bounds the commits of one case that are read.
+	maxTallyLog = 2048
+)
+
+// errTallyBound: there is more to take in than one run does.
+var errTallyBound = errors.New("more messages than one run takes in")
+
+// comparer compares the effect ledger with the cases (MONEY-3). It keeps what
+// it took in of both streams, so that a run reads only what is new; before it
+// says that something disagrees it reads both sides at their leaders again.
+type comparer struct {
+	*orchestrator
+	server *reconcile.Server
+	sent   reconcile.Sent
+	// books are by tenant; only runs use them, and one runs at a time.
+	books map[string]*books
+	anew  atomic.Bool
+}
+
+// books are what was taken in of one tenant.
+type books struct {
+	// unreadable counts what could not be taken in, ever.
+	unreadable          int
+	ledgerSeq, casesSeq uint64
+	ledger              map[string]casework.Entry
+	cases               map[string]*casework.Account
+}
+
+// compareRecords carries out reconciliations until ctx ends.
+func (o *orchestrator) compareRecords(ctx context.Context) error {
+	c := &comparer{orchestrator: o, books: map[string]*books{}}
+	c.server = reconcile.New(reconcile.Options{Config: o.cfg.Reconcile, Service: roles.Orchestrator, Bus: o.conn, Now: o.now, Log: o.log, Compare: c.compare})
+	o.conn.OnServerChange(func() {
+		c.anew.Store(true)
+		c.sent.Forget()
+		c.server.Rewind()
+	})
+	return c.server.Serve(ctx)
+}
+
+func (c *comparer) compare(ctx context.Context, run reconcile.Run, r *reconcile.Report) {
+	if c.anew.Swap(false) {
+		clear(c.books)
+	}
+	b := c.books[run.Tenant]
+	if b == nil {
+		b = &books{ledger: map[string]casework.Entry{}, cases: map[string]*casework.Account{}}
+		c.books[run.Tenant] = b
+	}
+	// The ledger first: what a case says of an effect is then newer, never older.
+	for reason, err := range map[string]error{reconcile.ReasonLedger: c.takeLedger(ctx, run.Tenant, b), reconcile.ReasonCases: c.takeCases(ctx, run.Tenant, b)} {
+		if errors.Is(err, errTallyBound) {
+			reason = reconcile.ReasonTooMany
+		}
+		if err != nil {
+			c.misses(ctx, run, r, reason, err)
+		}
+	}
+	if b.unreadable > 0 {
+		c.misses(ctx, run, r, reconcile.ReasonUnreadable, fmt.Errorf("%d messages cannot be read", b.unreadable))
+	}
+	b.forget(run.At.Add(-c.cfg.Reconcile.Window))
+	r.Count(len(b.ledger), b.refunds(), len(b.cases), 0)
+	t := c.tally(run)
+	t.Case = func(id string) *casework.Account { return b.cases[id] }
+	t.Ledger = func(order string) casework.Entry { return b.ledger[order] }
+	todo := suspicions(t, b)
+	if most := c.cfg.Reconcile.MaxOrders; len(todo) > most {
+		todo = todo[:most]
+		r.Incomplete(reconcile.ReasonTooMany)
+	}
+	p := &tallyRun{comparer: c, Run: run, report: r}
+	var g errgroup.Group // without a shared end: one that fails holds up no other
+	g.SetLimit(tallyWorkers)
+	for _, f := range todo {
+		g.Go(func() error { return p.lookInto(ctx, f) })
+	}
+	if err := g.Wait(); err != nil {
+		c.misses(ctx, run, r, reconcile.ReasonCases, err)
+	}
+}
+
+func (c *comparer) tally(run reconcile.Run) casework.Tally {
+	return casework.Tally{Tenant: run.Tenant, At: run.At, Grace: c.cfg.Reconcile.Grace, Left: c.cfg.Reconcile.InDoubt}
+}
+
+func (c *comparer) misses(ctx context.Context, run reconcile.Run, r *reconcile.Report, reason string, err error) {
+	r.Incomplete(reason)
+	c.log.WarnContext(ctx, "reconciliation misses something", slog.String("tenant", run.Tenant), slog.String("run", run.ID), slog.String("reason", reason), slog.String("error", err.Error()))
+}
+
+// suspicions are the findings of what was taken in, each once.
+func suspicions(t casework.Tally, b *books) []*amendsv1.EffectFinding {
+	found := map[string]*amendsv1.EffectFinding{}
+	for _, e := range b.ledger {
+		for _, f := range t.Entry(e) {
+			found[f.GetFindingId()] = f
+		}
+	}
+	for _, a := range b.cases {
+		for _, f := range t.Account(a) {
+			found[f.GetFindingId()] = f
+		}
+	}
+	out := make([]*amendsv1.EffectFinding, 0, len(found))
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[id])
+	}
+	return out
+}
+
+// tallyRun is one run that looks into what it suspects.
+type tallyRun struct {
+	*comparer
+	reconcile.Run
+	report *reconcile.Report
+	raised atomic.Int64
+}
+
+// lookInto reads both sides of a suspicion as they are now, and raises what
+// still disagrees.
+func (p *tallyRun) lookInto(ctx context.Context, suspected *amendsv1.EffectFinding) error {
+	e, err := p.entryNow(ctx, p.Tenant, suspected.GetOrderId())
+	if err != nil {
+		return err
+	}
+	cases := map[string]*casework.Account{suspected.GetAboutCaseId(): nil}
+	for _, in := range e.GetIntents() {
+		cases[in.GetCaseId()] = nil
+	}
+	for id := range cases {
+		if cases[id], err = p.accountNow(ctx, p.Tenant, id); err != nil {
+			return err
+		}
+	}
+	entries := map[string]casework.Entry{suspected.GetOrderId(): e}
+	for _, told := range cases[suspected.GetAboutCaseId()].Refunds() {
+		if _, read := entries[told.OrderID]; read {
+			continue
+		}
+		if entries[told.OrderID], err = p.entryNow(ctx, p.Tenant, told.OrderID); err != nil {
+			return err
+		}
+	}
+	t := p.tally(p.Run)
+	t.Case = func(id string) *casework.Account { return cases[id] }
+	t.Ledger = func(order string) casework.Entry { return entries[order] }
+	now := t.Entry(e)
+	if a := cases[suspected.GetAboutCaseId()]; a != nil {
+		now = append(now, t.Account(a)...)
+	}
+	for _, f := range now {
+		p.report.Found(f)
+		p.handOn(ctx, f)
+	}
+	return nil
+}
+
+// handOn gives a finding to its case, unless this process did.
+func (p *tallyRun) handOn(ctx context.Context, f *amendsv1.EffectFinding) {
+	switch {
+	case p.DryRun || p.sent.Has(f.GetFindingId()):
+	case p.raised.Add(1) > reconcile.MaxFindings:
+		p.report.Incomplete(reconcile.ReasonTooMany)
+	default:
+		if err := p.raise(ctx, f); err != nil {
+			p.misses(ctx, p.Run, p.report, reconcile.ReasonNotSent, err)
+			return
+		}
+		p.sent.Add(f.GetFindingId())
+	}
+}
+
+// raise applies a finding to its case, as an input like any other: in the log,
+// under an id that follows from the finding.
+func (c *comparer) raise(ctx context.Context, f *amendsv1.EffectFinding) error {
+	caseID := reconcile.CaseOf(f)
+	env, payload := reconcile.Envelope(f, caseID, roles.Orchestrator), &amendsv1.CaseFinding{Finding: f}
+	data, err := envelope.Seal(env, payload)
+	if err != nil {
+		return fmt.Errorf("raise finding %s: %w", f.GetFindingId(), err)
+	}
+	at := subject.Due(f.GetTenant(), caseID)
+	parts, err := subject.Parse(at)
+	if err != nil {
+		return fmt.Errorf("raise finding %s: %w", f.GetFindingId(), err)
+	}
+	ctx, cancel := context.WithTimeout(c.watched(ctx, env), inputTimeout)
+	defer cancel()
+	now, err := c.conn.Time(ctx, roles.ConsumerDue)
+	if err != nil {
+		return fmt.Errorf("raise finding %s: %w", f.GetFindingId(), err)
+	}
+	m := &bus.Message{
+		Envelope: env, Payload: payload, Parts: parts, Stream: roles.StreamEffects, Delivered: 1,
+		Stored: bus.Stored{Subject: at, Time: now, Data: data},
+	}
+	if err := c.apply(ctx, m, place{id: caseID}); err != nil {
+		return fmt.Errorf("raise finding %s: %w", f.GetFindingId(), err)
+	}
+	c.log.WarnContext(ctx, "records of money disagree", slog.String("tenant", f.GetTenant()), slog.String("order", f.GetOrderId()), slog.String("code", f.GetCode()),
+		slog.String("refund", f.GetRefundId()), slog.String("case", caseID), slog.String("finding", f.GetFindingId()))
+	return nil
+}
+
+// entryNow reads an order's ledger entry at the leader; without one when there
+// is none.
+func (c *comparer) entryNow(ctx context.Context, tenant, order string) (casework.Entry, error) {
+	m, err := c.conn.Last(ctx, roles.StreamEffects, subject.Effect(tenant, order))
+	if errors.Is(err, bus.ErrNotFound) {
+		return casework.Entry{}, nil
+	}
+	if err != nil {
+		return casework.Entry{}, fmt.Errorf("ledger of order %s: %w", order, err)
+	}
+	return entryOf(m)
+}
+
+func entryOf(m bus.Stored) (casework.Entry, error) {
+	e := new(amendsv1.EffectEntry)
+	if err := proto.Unmarshal(m.Data, e); err != nil {
+		return casework.Entry{}, fmt.Errorf("decode %s: %w", m.Subject, err)
+	}
+	return casework.Entry{EffectEntry: e, At: m.Time}, nil
+}
+
+// accountNow reads all a case was ever told, at the leader; nil when there is no
+// such case.
+func (c *comparer) accountNow(ctx context.Context, tenant, id string) (*casework.Account, error) {
+	if id == "" {
+		return nil, nil //nolint:nilnil // no case is no case
+	}
+	var a *casework.Account
+	seq := uint64(0)
+	for range maxTallyLog {
+		m, err := c.conn.NextAfter(ctx, roles.StreamCases, subject.Case(tenant, id), seq)
+		if errors.Is(err, bus.ErrNotFound) {
+			return a, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("log of case %s: %w", id, err)
+		}
+		if a == nil {
+			a = new(casework.Account)
+		}
+		if err := takeCommit(a, m); err != nil {
+			return nil, err
+		}
+		seq = m.Seq
+	}
+	return nil, fmt.Errorf("log of case %s: more than %d commits", id, maxTallyLog)
+}
+
+func takeCommit(a *casework.Account, m bus.Stored) error {
+	commit := new(amendsv1.CaseCommit)
+	if err := proto.Unmarshal(m.Data, commit); err != nil {
+		return fmt.Errorf("decode %s: %w", m.Subject, err)
+	}
+	a.Take(commit.GetRecord())
+	return nil
+}
+
+// takeLedger takes in what the ledger has gained.
+func (c *comparer) takeLedger(ctx context.Context, tenant string, b *books) error {
+	return c.walkOn(ctx, roles.StreamEffects, subject.Effect(tenant, "*"), b, &b.ledgerSeq, func(order string, m bus.Stored) error {
+		if subject.ReservedOrder(order) {
+			return nil
+		}
+		e, err := entryOf(m)
+		if err != nil {
+			return err
+		}
+		for _, in := range e.GetIntents() {
+			in.Body = nil // not needed, and large
+		}
+		b.ledger[order] = e
+		return nil
+	})
+}
+
+// takeCases takes in what the cases have gained.
+func (c *comparer) takeCases(ctx context.Context, tenant string, b *books) error {
+	return c.walkOn(ctx, roles.StreamCases, subject.Case(tenant, "*"), b, &b.casesSeq, func(id string, m bus.Stored) error {
+		a := b.cases[id]
+		if a == nil {
+			a = new(casework.Account)
+			b.cases[id] = a
+		}
+		return takeCommit(a, m)
+	})
+}
+
+// walkOn hands out the messages after the sequence it came to last.
+func (c *comparer) walkOn(ctx context.Context, stream, filter string, b *books, seq *uint64, take func(id string, m bus.Stored) error) error {
+	for range maxTallyWalk {
+		m, err := c.conn.NextAfter(ctx, stream, filter, *seq)
+		if errors.Is(err, bus.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		parts, err := subject.Parse(m.Subject)
+		if err == nil {
+			err = take(parts.CaseID, m)
+		}
+		if err != nil {
+			b.unreadable++ // no later run is complete without it
+		}
+		*seq = m.Seq
+	}
+	return errTallyBound
+}
+
+// forget drops what is older than the window. It comes again with its next
+// version.
+func (b *books) forget(since time.Time) {
+	maps.DeleteFunc(b.ledger, func(_ string, e casework.Entry) bool { return e.At.Before(since) })
+	maps.DeleteFunc(b.cases, func(_ string, a *casework.Account) bool { return a.Updated.Before(since) && !a.Waits() })
+}
+
+// refunds counts the acknowledged refunds of the ledger.
+func (b *books) refunds() (n int) {
+	for _, e := range b.ledger {
+		for _, in := range e.GetIntents() {
+			if in.GetOutcome().GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
+				n++
+			}
+		}
+	}
+	return n
+}
