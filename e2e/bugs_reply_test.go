@@ -41,25 +41,7 @@ func TestApprovedWithoutARefundPromisesNothingB22(t *testing.T) {
 	if _, err := w.gateway.Message(w.ctx, deskclient.Message{Key: "later", CaseID: id, Message: "Has my refund been sent? When do I get it?"}); err != nil {
 		t.Fatal(err)
 	}
-	auditor, err := w.Auditor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer auditor.Close()
-	rec := w.record(0, waiting.Version+2) // the approval and the question
-	requested := rec.GetState()
-	for range 100 { // the deadlines of an effect double up to ten minutes
-		if err := auditor.AdvanceTo(w.ctx, clock.Now().Add(11*time.Minute)); err != nil {
-			t.Fatal(err)
-		}
-		rec = w.reaches(id, rec.GetVersion()+1)
-		if len(rec.GetReplies()) != 0 || rec.GetReply().GetKind() != 0 {
-			t.Fatalf("TRUTH-1: in %s the customer is told %v", casework.StateName(rec.GetState()), rec.GetReply())
-		}
-		if rec.GetState() != requested {
-			break
-		}
-	}
+	rec := w.stalls(w.record(0, waiting.Version+2), clock) // the approval and the question
 	v, err := w.gateway.View(w.ctx, id, "")
 	if err != nil || casework.StateName(rec.GetState()) != "RECONCILING" || len(v.Replies) != 0 || !rec.GetOutcomeUnknown() {
 		t.Fatalf("LIVE-1: the case is %s with %+v, %v", casework.StateName(rec.GetState()), v.Replies, err)
@@ -79,6 +61,30 @@ func TestApprovedWithoutARefundPromisesNothingB22(t *testing.T) {
 	if n := len(w.refunds()); n != 0 {
 		t.Errorf("%d refunds", n)
 	}
+}
+
+// stalls moves the desk's time on until a case whose executor does not answer
+// is left to people, told to nobody.
+func (w *world) stalls(rec *amendsv1.CaseRecord, clock *deskclock.Clock) *amendsv1.CaseRecord {
+	w.t.Helper()
+	auditor, err := w.Auditor()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer auditor.Close()
+	for range 100 { // the deadlines of an effect double up to ten minutes
+		if err := auditor.AdvanceTo(w.ctx, clock.Now().Add(11*time.Minute)); err != nil {
+			w.t.Fatal(err)
+		}
+		rec = w.reaches(rec.GetCaseId(), rec.GetVersion()+1)
+		if len(rec.GetReplies()) != 0 || rec.GetReply().GetKind() != 0 {
+			w.t.Fatalf("TRUTH-1: in %s the customer is told %v", casework.StateName(rec.GetState()), rec.GetReply())
+		}
+		if rec.GetState() != amendsv1.CaseState_CASE_STATE_REFUND_REQUESTED {
+			break
+		}
+	}
+	return rec
 }
 
 // reaches waits for a version of a case's record, which customers may not see.

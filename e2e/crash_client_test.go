@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/allinone"
@@ -27,12 +28,15 @@ func (d *crashDesk) again(f func() error) error {
 	}
 }
 
-// twice sends a request until it is answered, and once more: the answer is the
-// same (LOSS-1). A withdrawn case may have ended meanwhile.
-func (d *crashDesk) twice(what string, send func() (any, error)) error {
+// twice sends a request of a case until it is answered, and once more: the
+// answer is the same (LOSS-1). A withdrawn case may have ended meanwhile.
+func (d *crashDesk) twice(i int, what string, send func() (any, error)) error {
+	d.mu.Lock()
+	single := d.plain || d.plan[caseID(i)].story.single
+	d.mu.Unlock()
 	var answers [2]any
 	for i := range answers {
-		if i > 0 && d.plain {
+		if i > 0 && single {
 			return nil
 		}
 		err := d.again(func() (err error) {
@@ -53,7 +57,7 @@ func (d *crashDesk) twice(what string, send func() (any, error)) error {
 }
 
 func (d *crashDesk) opens(i int) error {
-	return d.twice("post", func() (any, error) {
+	return d.twice(i, "post", func() (any, error) {
 		return d.gateway.Post(d.ctx, deskclient.Post{
 			Key: "key-" + orderID(i), CaseID: caseID(i), Message: "Order " + orderID(i) + " was charged twice, and my refund has not arrived. Please investigate and resolve it.",
 		})
@@ -80,7 +84,7 @@ func (d *crashDesk) until(i int, ok func(deskapi.View) bool) error {
 
 // withdraws cancels a case.
 func (d *crashDesk) withdraws(i int) error {
-	return d.twice("cancel", func() (any, error) {
+	return d.twice(i, "cancel", func() (any, error) {
 		return d.gateway.Cancel(d.ctx, deskclient.Cancel{Key: "leave", CaseID: caseID(i)})
 	})
 }
@@ -99,8 +103,8 @@ func (d *crashDesk) approves(i int) error {
 	return err
 }
 
-// recorded waits until a case's record has followed a row.
-func (d *crashDesk) recorded(i int, row string) error {
+// recorded waits until a case's record has followed one of some rows.
+func (d *crashDesk) recorded(i int, rows ...string) error {
 	for version := uint64(1); d.ctx.Err() == nil; {
 		rec, err := d.shown(i, version)
 		if problem, ok := errors.AsType[*deskapi.Problem](err); ok && problem.Code == deskapi.CodeVersionNotReached {
@@ -110,11 +114,11 @@ func (d *crashDesk) recorded(i int, row string) error {
 			return err
 		}
 		for _, e := range rec.GetTimeline() {
-			if e.GetRow() == row {
+			if slices.Contains(rows, e.GetRow()) {
 				return nil
 			}
 		}
 		version = rec.GetVersion() + 1
 	}
-	return fmt.Errorf("%s is not recorded: %w", row, d.ctx.Err())
+	return fmt.Errorf("%q is not recorded: %w", rows, d.ctx.Err())
 }

@@ -75,7 +75,7 @@ type crashDesk struct {
 type victim struct {
 	*process
 	service roles.Service
-	hit     *crash // that killed it
+	hits    []*crash // the cases at whose places it was killed
 	stays   bool
 }
 
@@ -186,11 +186,13 @@ func (d *crashDesk) listen(v *victim, said, tell *os.File) {
 	_ = tell.Close()
 	close(v.ended)
 	d.mu.Lock()
-	if v.hit != nil && len(v.hit.killed) == 1 {
-		close(v.hit.shot)
+	for _, c := range v.hits {
+		if len(c.killed) == 1 {
+			close(c.shot)
+		}
 	}
 	gone := d.closed || v.stays
-	if !d.closed && (v.hit == nil || !killedBy(v.err, syscall.SIGKILL)) {
+	if !d.closed && (v.hits == nil || !killedBy(v.err, syscall.SIGKILL)) {
 		d.t.Errorf("%s ended by itself: %v\n%s", v.service, v.err, v.log())
 	}
 	d.mu.Unlock()
@@ -226,13 +228,12 @@ func (d *crashDesk) reached(v *victim, point, caseID, message string) (die bool)
 		d.passed[caseID] = append(d.passed[caseID], here)
 	}
 	c := d.plan[caseID]
-	if v.hit != nil || c == nil || c.place != here || len(c.killed) == c.times {
-		return v.hit != nil
+	if c != nil && c.place == here && len(c.killed) < c.times && !slices.Contains(v.hits, c) {
+		v.stays = v.stays || c.stays
+		c.killed = append(c.killed, time.Now())
+		v.hits = append(v.hits, c)
 	}
-	v.stays = c.stays
-	c.killed = append(c.killed, time.Now())
-	v.hit = c
-	return true
+	return v.hits != nil // who stands anywhere in it dies with it
 }
 
 // end kills what still runs.

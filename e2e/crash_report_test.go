@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -52,13 +53,13 @@ func report(t *testing.T, plan []*crash) {
 	printing.Lock()
 	defer printing.Unlock()
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', tabwriter.Debug)
-	fmt.Fprintln(w, "service\tpoint\tat\tkilled\trefunds\tend\tversions\tbesides\tseconds")
+	fmt.Fprintln(w, "service\tpoint\tstory\tat\tkilled\trefunds\tend\tversions\tbesides\tseconds")
 	for _, c := range plan {
 		killed := fmt.Sprint(len(c.killed))
 		if c.stays {
 			killed = "1 of 2"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%.1f\n", c.service, c.point, c.inputName(), killed,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%.1f\n", c.service, c.point, c.story.name, c.inputName(), killed,
 			c.found.refunds, c.found.state, c.found.versions, strings.Join(c.found.extra, " "), c.seconds())
 	}
 	_ = w.Flush() // to the terminal
@@ -76,14 +77,19 @@ func summary(plan []*crash) {
 		byPoint[key] = append(byPoint[key], c)
 	}
 	w := os.Stdout
-	fmt.Fprintln(w, "\n| service | point | kills | cases | refunds | wanted | slowest |\n|---|---|---|---|---|---|---|")
+	fmt.Fprintln(w, "\n| service | point | kills | cases | refunds | wanted | ended | slowest |\n|---|---|---|---|---|---|---|---|")
 	for _, key := range order {
 		cases := byPoint[key]
-		kills, refunds, wanted := 0, 0, 0
+		kills, refunds, wanted, ends := 0, 0, 0, map[string]int{}
 		for _, c := range cases {
 			kills, refunds, wanted = kills+len(c.killed), refunds+c.found.refunds, wanted+len(c.story.refunds)
+			ends[c.found.state]++
 		}
 		slowest := slices.MaxFunc(cases, func(a, b *crash) int { return cmp.Compare(a.seconds(), b.seconds()) })
-		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %.1f s |\n", key, kills, len(cases), refunds, wanted, slowest.seconds())
+		var ended []string
+		for _, state := range slices.Sorted(maps.Keys(ends)) {
+			ended = append(ended, fmt.Sprintf("%d %s", ends[state], state))
+		}
+		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %s | %.1f s |\n", key, kills, len(cases), refunds, wanted, strings.Join(ended, ", "), slowest.seconds())
 	}
 }

@@ -24,10 +24,15 @@ type story struct {
 	refunds  []string
 	// people approved it.
 	approved bool
-	// rows are the rows of the table the case follows.
-	rows  []string
+	// rows are the rows of the table the case follows; of those in maybe some
+	// are not, when a process is killed: what is sent again is answered.
+	rows, maybe []string
+
 	state amendsv1.CaseState
 	reply string
+	// single: requests are sent once. What is handed in again has the open task
+	// sent again, and a refund in doubt would be asked for at once.
+	single bool
 	// prepare makes the desk one for this story alone.
 	prepare func(d *crashDesk)
 	play    func(d *crashDesk, i int) error
@@ -93,7 +98,7 @@ var (
 			if err := d.until(i, in("AWAITING_APPROVAL")); err != nil {
 				return err
 			}
-			err := d.twice("message", func() (any, error) {
+			err := d.twice(i, "message", func() (any, error) {
 				return d.gateway.Message(d.ctx, deskclient.Message{Key: "later", CaseID: caseID(i), Message: "Is there any news?"})
 			})
 			if err != nil {
@@ -157,7 +162,9 @@ var (
 		name: "answer lost", tasks: []string{"refund", "refund again"},
 		minor: 200000, refunds: []string{"b"}, approved: true,
 		rows:  found("merge.approval", "approved", "effect.unknown", "effect.overdue", "effect.acknowledged", "draft.returned", "reply.verified.closed"),
+		maybe: []string{"effect.unknown", "effect.overdue"},
 		state: verifiedClosed, reply: "refunded",
+		single: true,
 		play: func(d *crashDesk, i int) error {
 			d.wire.loses(orderID(i))
 			if err := d.opens(i); err != nil {
@@ -166,7 +173,7 @@ var (
 			if err := d.approves(i); err != nil {
 				return err
 			}
-			if err := d.recorded(i, "effect.unknown"); err != nil {
+			if err := d.recorded(i, "effect.unknown", "effect.acknowledged"); err != nil {
 				return err
 			}
 			d.waits(i)
@@ -177,7 +184,9 @@ var (
 		name: "cancel in doubt", tasks: []string{"refund", "cancel"},
 		minor: 200000, refunds: []string{"b"}, approved: true,
 		rows:  found("merge.approval", "approved", "effect.unknown", "cancel.requested", "effect.acknowledged", "draft.returned", "reply.verified.closed"),
+		maybe: []string{"effect.unknown", "cancel.requested"},
 		state: verifiedClosed, reply: "refunded",
+		single: true,
 		play: func(d *crashDesk, i int) error {
 			d.wire.loses(orderID(i))
 			if err := d.opens(i); err != nil {
@@ -186,7 +195,7 @@ var (
 			if err := d.approves(i); err != nil {
 				return err
 			}
-			if err := d.recorded(i, "effect.unknown"); err != nil {
+			if err := d.recorded(i, "effect.unknown", "effect.acknowledged"); err != nil {
 				return err
 			}
 			if err := d.withdraws(i); err != nil {
@@ -201,6 +210,7 @@ var (
 		rows:  found("merge.approval", "approved", "effect.held", "cancel.requested", "effect.not_begun", "draft.returned", "reply.verified"),
 		state: cancelled, reply: "cancelled",
 		prepare: func(d *crashDesk) { d.stops(true) },
+		single:  true,
 		play: func(d *crashDesk, i int) error {
 			if err := d.opens(i); err != nil {
 				return err

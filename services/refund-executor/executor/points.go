@@ -3,6 +3,8 @@ package executor
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/amends-dev/amends/internal/bus"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -104,7 +106,7 @@ func written(before, after *amendsv1.EffectEntry) (s Step, key string) {
 		switch {
 		case in.GetCalls() != old.GetCalls() || old == nil:
 			return IntentSent, in.GetIdempotencyKey()
-		case in.GetOutcome() != nil && old.GetOutcome() == nil:
+		case !proto.Equal(in.GetOutcome(), old.GetOutcome()):
 			return OutcomeSent, in.GetIdempotencyKey()
 		}
 	}
