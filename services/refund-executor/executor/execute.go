@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/amends-dev/amends/internal/subject"
@@ -118,12 +117,13 @@ func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.Effe
 // look reads the stop switches and the order's entry at their leaders, at once.
 func (x *executor) look(ctx context.Context, t *task) (entry, bool, error) {
 	var e entry
-	var loadErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { e, loadErr = x.loadEntry(ctx, t.tenant(), t.order()) })
-	stopped, err := x.store.Stopped(ctx, t.tenant())
-	wg.Wait()
-	return e, stopped, errors.Join(loadErr, err)
+	var stopped bool
+	var loadErr, stopErr error
+	x.both(
+		func() { e, loadErr = x.loadEntry(ctx, t.tenant(), t.order()) },
+		func() { stopped, stopErr = x.store.Stopped(ctx, t.tenant()) },
+	)
+	return e, stopped, errors.Join(loadErr, stopErr)
 }
 
 // at is the moment an intent is judged by: the executor's clock, and never
