@@ -126,7 +126,8 @@ var (
 			s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.effectTask())))
 		}
 	}}
-	askAgainLater = Effect{"ask again, same key; withdraw instead when that was asked for", func(s *step) {
+	outcomeInDoubt = Effect{"outcome=unknown, with people", func(s *step) { s.rec.OutcomeUnknown = true }}
+	askAgainLater  = Effect{"ask again, same key; withdraw instead when that was asked for", func(s *step) {
 		s.endAttempt()
 		s.rec.OutcomeUnknown = false
 		if s.rec.GetCancelRevision() > 0 {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/amends-dev/amends/internal/casework"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -113,6 +115,9 @@ func TestRareRows(t *testing.T) {
 			}
 			return w
 		},
+		"effect.late.unknown":     lateDoubt(amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN),
+		"effect.late.undecidable": lateDoubt(amendsv1.EffectClass_EFFECT_CLASS_UNDECIDABLE),
+		"effect.late.held":        lateDoubt(amendsv1.EffectClass_EFFECT_CLASS_HELD),
 		"customer.answered.other_order": func(t *testing.T) *world {
 			w := newWorld(t, ledger8472(true))
 			unclear := supported()
@@ -272,5 +277,33 @@ func TestDeltaArmsAgainAfterATimerFired(t *testing.T) {
 	w.due()
 	if d := casework.Delta(before, w.rec, w.lim); d.Wake.IsZero() {
 		t.Error("LIVE-1: no timer after the last one fired")
+	}
+}
+
+// lateDoubt: one attempt was refused by the executor's own checks, and another
+// delivery of it had begun. People learn that money may have moved (MONEY-3).
+func lateDoubt(class amendsv1.EffectClass) func(t *testing.T) *world {
+	return func(t *testing.T) *world {
+		w := requested(t)
+		task := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+		a := task.Payload.GetExecute().GetAction()
+		w.apply(w.reply(task, w.effect(amendsv1.EffectClass_EFFECT_CLASS_REFUSED, a)))
+		w.is("HUMAN_HANDOFF")
+		if w.rec.GetOutcomeUnknown() {
+			t.Error("a refusal leaves a doubt")
+		}
+		e := w.effect(class, a)
+		e.Refunds = []*amendsv1.RefundResult{{
+			IdempotencyKey: a.GetRefunds()[0].GetIdempotencyKey(), PaymentId: a.GetRefunds()[0].GetPaymentId(), Amount: a.GetRefunds()[0].GetAmount(),
+			Outcome: &amendsv1.EffectOutcome{Class: amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, At: timestamppb.New(w.now)},
+		}}
+		w.now = w.now.Add(time.Second)
+		w.apply(w.input("refund-executor", e, func(env *amendsv1.Envelope) {
+			env.TaskId, env.Attempt, env.IdempotencyKey, env.BasedOnVersion = task.Envelope.GetTaskId(), task.Envelope.GetAttempt(), task.Envelope.GetIdempotencyKey(), task.Envelope.GetBasedOnVersion()
+		}))
+		if !w.rec.GetOutcomeUnknown() {
+			t.Error("MONEY-3: nobody is told that money may have moved")
+		}
+		return w
 	}
 }

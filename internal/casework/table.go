@@ -135,6 +135,9 @@ var Table = []Row{
 	{"effect.provider_failed", []amendsv1.CaseState{requested, reconciling}, EventProvider, guards(saysRefundFailed), Same, effects(noteFailedRefund)},
 	{"effect.late", []amendsv1.CaseState{handoff}, EventAcknowledged, nil, Same, effects(recordEffect, confirmFailed)},
 	{"effect.refused.late", []amendsv1.CaseState{handoff}, EventEffectRefused, guards(newestAnswer), Same, effects(recordEffect)},
+	{"effect.late.unknown", []amendsv1.CaseState{handoff}, EventEffectUnknown, guards(newDoubt), Same, effects(recordEffect, outcomeInDoubt)},
+	{"effect.late.undecidable", []amendsv1.CaseState{handoff}, EventUndecidable, guards(newDoubt), Same, effects(recordEffect, outcomeInDoubt)},
+	{"effect.late.held", []amendsv1.CaseState{handoff}, EventEffectHeld, guards(newDoubt), Same, effects(recordEffect, outcomeInDoubt)},
 	{"executor.not_known_yet", known, EventUnsettled, nil, Same, effects(waitForAnswer)},
 
 	{"refund.news.void", []amendsv1.CaseState{awaitApproval}, EventRefundNews, nil, investigating, effects(voidAction, proposalBack, lookAgain, noteNews)},
