@@ -39,6 +39,9 @@ func (j *judge) money2() {
 			}
 			spent[id] = in.GetActionSha256()
 		}
+		if late := k.begun.at.Sub(in.GetBegunAt().AsTime()); late > callWindow {
+			j.w.breaks("MONEY-2", "%s rests on what was judged %s before its intent was written", k.GetRefundId(), late)
+		}
 		sum := j.taken(k, func(o made) bool { return o.CreatedAt.AsTime().After(in.GetBegunAt().AsTime().AddDate(0, 0, -30)) })
 		if have, need := j.approvers(in, a), j.needed(sum, a); have < need {
 			j.w.breaks("MONEY-2", "%s was made for %d approvers, and %d in all on the order needs %d", k.GetRefundId(), have, sum, need)

@@ -71,6 +71,8 @@ type beginning struct {
 	// read is the fact of the order's reading it rests on.
 	read   int
 	intent *amendsv1.EffectIntent
+	// at is when it was written.
+	at time.Time
 }
 
 type permitKey struct {
@@ -154,7 +156,7 @@ func (j *judge) hearSaved(i int, f fact) {
 	for _, in := range now.GetIntents() {
 		had := intentIn(before, in.GetIdempotencyKey())
 		if had == nil || !proto.Equal(had.GetBegunAt(), in.GetBegunAt()) || had.GetActionSha256() != in.GetActionSha256() {
-			j.begun[in.GetIdempotencyKey()] = beginning{i, j.reads[f.by], in}
+			j.begun[in.GetIdempotencyKey()] = beginning{i, j.reads[f.by], in, f.at}
 		}
 		if had.GetCalls() < in.GetCalls() {
 			j.permits[permitKey{f.by, in.GetIdempotencyKey()}] = permit{i, f.at}
