@@ -136,7 +136,7 @@ var (
 		a := s.task.GetAttempts()
 		return len(a) > 0 && a[len(a)-1] == s.attempt
 	}}
-	newDoubt     = Guard{"something began, and the record does not know what became of it", beganUnnoticed}
+	isNews       = Guard{"has a refund, or a doubt, that the record says nothing of", beganUnnoticed}
 	isWithdrawal = Guard{"answers the withdrawal", func(s *step) bool { return s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL }}
 
 	dispatchesLeft = Guard{"dispatches left", func(s *step) bool {
@@ -149,15 +149,19 @@ var (
 	}}
 )
 
-// beganUnnoticed reports whether an answer has a refund in doubt of which the
-// record says nothing: one attempt was refused, and another had begun.
+// beganUnnoticed reports whether an answer has a refund, or one in doubt, of
+// which the record says nothing: one attempt was refused, and another had begun.
 func beganUnnoticed(s *step) bool {
 	e, _ := s.in.Payload.(*amendsv1.EffectResult) // the events are raised for no other payload
 	return slices.ContainsFunc(e.GetRefunds(), func(r *amendsv1.RefundResult) bool {
-		c := r.GetOutcome().GetClass()
-		doubt := c == amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN || c == amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP
-		return doubt && !settledIn(s.rec, r.GetIdempotencyKey())
+		return (r.GetOutcome().GetRefundId() != "" || unknownYet(r)) && !settledIn(s.rec, r.GetIdempotencyKey())
 	})
+}
+
+// unknownYet reports whether nobody knows what became of a refund.
+func unknownYet(r *amendsv1.RefundResult) bool {
+	c := r.GetOutcome().GetClass()
+	return c == amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN || c == amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP
 }
 
 // matches reports whether an acknowledgement names every refund of the action,
