@@ -191,6 +191,9 @@ func (a answers) Send(_ context.Context, _ string, env *amendsv1.Envelope, paylo
 	}
 	if r, ok := payload.(*amendsv1.EffectResult); ok {
 		w.tell("  %s answers %s %s %s", a.p.name, env.GetCaseId(), className(r.GetClass()), r.GetReason())
+		for _, one := range r.GetRefunds() {
+			w.tell("    %s: %s %s %s", one.GetIdempotencyKey(), className(one.GetOutcome().GetClass()), one.GetOutcome().GetRefundId(), one.GetOutcome().GetReason())
+		}
 		w.sawAnswer(r)
 	}
 	if w.bug.answer != nil {
