@@ -1,6 +1,7 @@
 package casework
 
 import (
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/entitlement"
@@ -135,6 +136,7 @@ var (
 		a := s.task.GetAttempts()
 		return len(a) > 0 && a[len(a)-1] == s.attempt
 	}}
+	isNews       = Guard{"has a refund, or a doubt, that the record says nothing of", beganUnnoticed}
 	isWithdrawal = Guard{"answers the withdrawal", func(s *step) bool { return s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL }}
 
 	dispatchesLeft = Guard{"dispatches left", func(s *step) bool {
@@ -146,6 +148,21 @@ var (
 		return asked(s.task) < 3*s.lim.EffectDispatches && attemptable(s.task)
 	}}
 )
+
+// beganUnnoticed reports whether an answer has a refund, or one in doubt, of
+// which the record says nothing: one attempt was refused, and another had begun.
+func beganUnnoticed(s *step) bool {
+	e, _ := s.in.Payload.(*amendsv1.EffectResult) // the events are raised for no other payload
+	return slices.ContainsFunc(e.GetRefunds(), func(r *amendsv1.RefundResult) bool {
+		return (r.GetOutcome().GetRefundId() != "" || unknownYet(r)) && !settledIn(s.rec, r.GetIdempotencyKey())
+	})
+}
+
+// unknownYet reports whether nobody knows what became of a refund.
+func unknownYet(r *amendsv1.RefundResult) bool {
+	c := r.GetOutcome().GetClass()
+	return c == amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN || c == amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP
+}
 
 // matches reports whether an acknowledgement names every refund of the action,
 // with its key, payment and amount, and a provider's refund id for each

@@ -126,6 +126,9 @@ var (
 			s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.effectTask())))
 		}
 	}}
+	doubtWithPeople = Effect{"outcome=unknown where one is in doubt", func(s *step) {
+		s.rec.OutcomeUnknown = s.rec.GetOutcomeUnknown() || slices.ContainsFunc(s.rec.GetEffect().GetRefunds(), unknownYet)
+	}}
 	askAgainLater = Effect{"ask again, same key; withdraw instead when that was asked for", func(s *step) {
 		s.endAttempt()
 		s.rec.OutcomeUnknown = false

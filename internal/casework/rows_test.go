@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/amends-dev/amends/internal/casework"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -113,6 +115,11 @@ func TestRareRows(t *testing.T) {
 			}
 			return w
 		},
+		"effect.late.unknown":     lateDoubt(amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN),
+		"effect.late.undecidable": lateDoubt(amendsv1.EffectClass_EFFECT_CLASS_UNDECIDABLE),
+		"effect.late.held":        lateDoubt(amendsv1.EffectClass_EFFECT_CLASS_HELD),
+		"effect.late.none":        lateRefund(amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT),
+		"effect.late.refused":     lateRefund(amendsv1.EffectClass_EFFECT_CLASS_REFUSED),
 		"customer.answered.other_order": func(t *testing.T) *world {
 			w := newWorld(t, ledger8472(true))
 			unclear := supported()
@@ -272,5 +279,48 @@ func TestDeltaArmsAgainAfterATimerFired(t *testing.T) {
 	w.due()
 	if d := casework.Delta(before, w.rec, w.lim); d.Wake.IsZero() {
 		t.Error("LIVE-1: no timer after the last one fired")
+	}
+}
+
+// lateNews: one attempt was refused by the executor's own checks, and another
+// had begun. What comes of that one reaches people, late as it is (MONEY-3).
+func lateNews(t *testing.T, class amendsv1.EffectClass, outcome *amendsv1.EffectOutcome) *world {
+	t.Helper()
+	w := requested(t)
+	first := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+	w.due()
+	second := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+	a := first.Payload.GetExecute().GetAction()
+	w.apply(w.reply(second, w.effect(amendsv1.EffectClass_EFFECT_CLASS_REFUSED, a)))
+	w.is("HUMAN_HANDOFF")
+	if w.rec.GetOutcomeUnknown() {
+		t.Error("a refusal leaves a doubt")
+	}
+	outcome.At = timestamppb.New(w.now)
+	e := w.effect(class, a)
+	e.Refunds = []*amendsv1.RefundResult{{
+		IdempotencyKey: a.GetRefunds()[0].GetIdempotencyKey(), PaymentId: a.GetRefunds()[0].GetPaymentId(), Amount: a.GetRefunds()[0].GetAmount(), Outcome: outcome,
+	}}
+	w.apply(w.reply(first, e))
+	return w
+}
+
+func lateDoubt(class amendsv1.EffectClass) func(t *testing.T) *world {
+	return func(t *testing.T) *world {
+		w := lateNews(t, class, &amendsv1.EffectOutcome{Class: amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN})
+		if !w.rec.GetOutcomeUnknown() {
+			t.Error("MONEY-3: nobody is told that money may have moved")
+		}
+		return w
+	}
+}
+
+func lateRefund(class amendsv1.EffectClass) func(t *testing.T) *world {
+	return func(t *testing.T) *world {
+		w := lateNews(t, class, &amendsv1.EffectOutcome{Class: amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, RefundId: "rf_5521", ProviderStatus: amendsv1.RefundStatus_REFUND_STATUS_PENDING})
+		if r := w.rec.GetEffect().GetRefunds(); w.rec.GetOutcomeUnknown() || len(r) != 1 || r[0].GetOutcome().GetRefundId() != "rf_5521" {
+			t.Errorf("MONEY-3: the record holds %v", w.rec.GetEffect())
+		}
+		return w
 	}
 }

@@ -134,6 +134,11 @@ var Table = []Row{
 	{"effect.provider_failed", []amendsv1.CaseState{requested, reconciling}, EventProvider, guards(saysRefundFailed), Same, effects(noteFailedRefund)},
 	{"effect.late", []amendsv1.CaseState{handoff}, EventAcknowledged, nil, Same, effects(recordEffect, confirmFailed)},
 	{"effect.refused.late", []amendsv1.CaseState{handoff}, EventEffectRefused, guards(newestAnswer), Same, effects(recordEffect)},
+	{"effect.late.unknown", []amendsv1.CaseState{handoff}, EventEffectUnknown, guards(isNews), Same, effects(recordEffect, doubtWithPeople)},
+	{"effect.late.undecidable", []amendsv1.CaseState{handoff}, EventUndecidable, guards(isNews), Same, effects(recordEffect, doubtWithPeople)},
+	{"effect.late.held", []amendsv1.CaseState{handoff}, EventEffectHeld, guards(isNews), Same, effects(recordEffect, doubtWithPeople)},
+	{"effect.late.none", []amendsv1.CaseState{handoff}, EventNoEffect, guards(isNews), Same, effects(recordEffect, doubtWithPeople)},
+	{"effect.late.refused", []amendsv1.CaseState{handoff}, EventEffectRefused, guards(isNews), Same, effects(recordEffect, doubtWithPeople)},
 	{"executor.not_known_yet", known, EventUnsettled, nil, Same, effects(waitForAnswer)},
 
 	{"refund.news.void", []amendsv1.CaseState{awaitApproval}, EventRefundNews, nil, investigating, effects(voidAction, proposalBack, lookAgain, noteNews)},

@@ -8,6 +8,9 @@
 // may have been stored: read and decide again. Any other error means that
 // nothing was stored.
 //
+// A write can be bounded in time (NotAfter): what was judged before a process
+// stood still is not stored after it, but judged again.
+//
 // Everything is read at the stream's leader, so a read sees every write that was
 // acknowledged before. A stop switch that is there and cannot be understood is
 // a stop.

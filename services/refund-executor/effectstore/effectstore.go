@@ -19,6 +19,9 @@ var (
 	ErrConflict = errors.New("the effect record has moved on")
 	// ErrUncertain: the write may have been stored; read and decide again.
 	ErrUncertain = errors.New("the effect record may have been stored")
+	// ErrTooLate: the time for the write has passed, and nothing was stored;
+	// decide again.
+	ErrTooLate = errors.New("too late to store the effect record")
 	// ErrInvalid: the record breaks its schema; trying again does not help.
 	ErrInvalid = errors.New("not a valid effect record")
 )

@@ -144,6 +144,9 @@ func (s *JetStream) save(ctx context.Context, subj string, m proto.Message, expe
 	if err != nil {
 		return 0, err
 	}
+	if err := inTime(ctx); err != nil {
+		return 0, err
+	}
 	seq, err := s.bus.Publish(ctx, subj, data, bus.ExpectLast(expect))
 	return seq, translate(err)
 }

@@ -195,6 +195,9 @@ func (m *Memory) save(ctx context.Context, subj string, msg proto.Message, expec
 	if err := m.interrupt(ctx, OpWrite, subj); err != nil {
 		return 0, fmt.Errorf("write %s: %w", subj, err)
 	}
+	if err := inTime(ctx); err != nil {
+		return 0, fmt.Errorf("write %s: %w", subj, err)
+	}
 	seq, err := m.append(subj, data, expect)
 	if err != nil {
 		return 0, fmt.Errorf("write %s: %w", subj, err)

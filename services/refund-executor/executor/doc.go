@@ -29,6 +29,8 @@
 //
 //   - Nothing is called before its intent is durable, nor when the call window
 //     of the intent has passed, nor while a stop is set (MONEY-2).
+//   - What an intent rests on was judged at most a call window before it was
+//     stored: a process that stood still judges again.
 //   - Cancel and execute of one key meet in one compare-and-set: no tombstone
 //     can be written over a live intent and no intent over a tombstone, so
 //     after the intent only the stop can still forbid the call.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/refund-executor/effectstore"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
 )
 
@@ -70,7 +70,7 @@ func (x *executor) decide(ctx context.Context, t *task, try func() (*amendsv1.Ef
 	for range maxRaces {
 		res, err := try()
 		switch {
-		case errors.Is(err, errMoved):
+		case errors.Is(err, errMoved), errors.Is(err, effectstore.ErrTooLate):
 			continue
 		case !lost(err):
 			return res, err
@@ -102,6 +102,9 @@ func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.Effe
 	if behind := t.at.Sub(x.now()); behind > ledger.ClockMargin {
 		return entry{}, nil, fmt.Errorf("own clock is %s behind the broker's", behind)
 	}
+	// What is judged now counts for as long as a call may start: a process that
+	// stands still before the write judges again.
+	notAfter := x.now().Add(x.cfg.CallWindow)
 	next, err := x.authorise(ctx, t, e, positions)
 	if unknownToUs(err, positions) {
 		res, err := x.recover(ctx, t, e, positions, err)
@@ -111,19 +114,20 @@ func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.Effe
 		res, err := x.refuse(ctx, t, positions, err)
 		return entry{}, res, err
 	}
-	e, err = x.saveEntry(ctx, e, next)
+	e, err = x.saveEntry(effectstore.NotAfter(ctx, x.now, notAfter), e, next)
 	return e, nil, err
 }
 
 // look reads the stop switches and the order's entry at their leaders, at once.
 func (x *executor) look(ctx context.Context, t *task) (entry, bool, error) {
 	var e entry
-	var loadErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { e, loadErr = x.loadEntry(ctx, t.tenant(), t.order()) })
-	stopped, err := x.store.Stopped(ctx, t.tenant())
-	wg.Wait()
-	return e, stopped, errors.Join(loadErr, err)
+	var stopped bool
+	var loadErr, stopErr error
+	x.both(
+		func() { e, loadErr = x.loadEntry(ctx, t.tenant(), t.order()) },
+		func() { stopped, stopErr = x.store.Stopped(ctx, t.tenant()) },
+	)
+	return e, stopped, errors.Join(loadErr, stopErr)
 }
 
 // at is the moment an intent is judged by: the executor's clock, and never

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -52,7 +53,9 @@ type parts struct {
 	approvers func() (*approval.Registry, error)
 	now       func() time.Time
 	// wait passes time between two tries.
-	wait    func(ctx context.Context, d time.Duration) error
+	wait func(ctx context.Context, d time.Duration) error
+	// both does two things at once, and returns when both are done.
+	both    func(a, b func())
 	reached func(ctx context.Context, s Step, key string) error
 	log     *slog.Logger
 	metrics metrics
@@ -139,6 +142,9 @@ func assemble(cfg Config, p parts) *executor {
 	if p.wait == nil {
 		p.wait = pause
 	}
+	if p.both == nil {
+		p.both = atOnce
+	}
 	watched := p.reached != nil
 	if !watched {
 		p.reached = func(context.Context, Step, string) error { return nil }
@@ -197,6 +203,13 @@ func (p parts) current(file *approval.File) func() (*approval.Registry, error) {
 		}
 		return r, err
 	}
+}
+
+func atOnce(a, b func()) {
+	var wg sync.WaitGroup
+	wg.Go(a)
+	b()
+	wg.Wait()
 }
 
 // pause passes real time.

@@ -320,6 +320,28 @@ func (s still) Create(ctx context.Context, key string, body []byte, notAfter tim
 	return s.Provider.Create(ctx, key, body, notAfter)
 }
 
+// What was judged before a process stood still is judged again before its
+// intent is written: an approval that expired meanwhile moves nothing, whatever
+// became of the acknowledgement.
+func TestAnIntentIsWrittenInTimeMONEY2(t *testing.T) {
+	t.Parallel()
+	s := alone(t, keeps)
+	task := s.execute(s.action(1))
+	stood := false
+	s.fault = func(op effectstore.Op, _ string) error {
+		switch {
+		case op == effectstore.OpWrite && !stood:
+			stood, s.clock = true, s.clock.Add(31*time.Minute)
+		case op == effectstore.OpAck:
+			return errors.New("no acknowledgement")
+		}
+		return nil
+	}
+	s.want("after half an hour", s.ask(task), refused, "approval_expired")
+	s.calls(0)
+	s.count(0)
+}
+
 // An acknowledged refund that the provider does not show keeps the case open.
 func TestARefundThatIsNotThereIsAGap(t *testing.T) {
 	t.Parallel()

@@ -151,12 +151,18 @@ func (x *executor) answer(ctx context.Context, m *bus.Message, res proto.Message
 }
 
 // said tells one answer from another, for its id: the same answer given again
-// is the same message, and what became of an unknown outcome is a new one.
+// is the same message, and one that knows more of a refund is a new one.
 func said(res proto.Message) string {
-	if e, ok := res.(*amendsv1.EffectResult); ok {
-		return className(e.GetClass()) + " " + e.GetReason()
+	e, ok := res.(*amendsv1.EffectResult)
+	if !ok {
+		return "error"
 	}
-	return "error"
+	words := []string{className(e.GetClass()), e.GetReason()}
+	for _, r := range e.GetRefunds() {
+		o := r.GetOutcome()
+		words = append(words, r.GetIdempotencyKey(), className(o.GetClass()), o.GetReason(), o.GetRefundId(), o.GetProviderStatus().String())
+	}
+	return strings.Join(words, " ")
 }
 
 // reply addresses an answer by the subject the task came on, which is what the

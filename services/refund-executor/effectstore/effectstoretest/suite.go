@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 		{"what is invalid is not stored", invalid},
 		{"nobody changes what is stored", aliasing},
 		{"a cancelled write is not half stored", cancelled},
+		{"what is too late is not stored (MONEY-2)", tooLate},
 		{"50 writers, one winner (MONEY-1)", claim},
 		{"a stop binds its tenant or all, and what cannot be read is one", stops},
 		{"refusals are recorded", audit},
@@ -207,6 +208,27 @@ func cancelled(t *testing.T, w World) {
 	if got, at := load(t, w, Tenant, "cancelled"); (at == first) != (got.GetRevision() == 1) {
 		t.Errorf("revision %d at %d", got.GetRevision(), at)
 	}
+}
+
+func tooLate(t *testing.T, w World) {
+	noon := time.Date(2026, 3, 12, 12, 0, 0, 0, time.UTC)
+	first := save(t, w, Entry(Tenant, "late", 1), 0)
+	for name, c := range map[string]struct {
+		now  time.Time
+		want error
+	}{
+		"in time": {noon.Add(-time.Nanosecond), nil}, "at the moment": {noon, effectstore.ErrTooLate}, "later": {noon.Add(time.Hour), effectstore.ErrTooLate},
+	} {
+		ctx := effectstore.NotAfter(bounded(t), func() time.Time { return c.now }, noon)
+		if _, err := w.SaveEntry(ctx, Entry(Tenant, "late-"+strings.ReplaceAll(name, " ", "-"), 1), 0); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if e, _ := load(t, w, Tenant, "late-"+strings.ReplaceAll(name, " ", "-")); (e != nil) != (c.want == nil) {
+			t.Errorf("%s: stored %v", name, e)
+		}
+	}
+	_, err := w.SaveEntry(effectstore.NotAfter(bounded(t), func() time.Time { return noon }, noon), Entry(Tenant, "late", 2), first)
+	fails(t, "a second revision", err, effectstore.ErrTooLate)
 }
 
 func claim(t *testing.T, w World) {
