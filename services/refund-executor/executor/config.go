@@ -77,8 +77,8 @@ func Defaults() Config {
 			CapTenantHour: 50_000_00, CapTenantDay: 200_000_00,
 		}},
 		CallWindow: maxCallWindow, ApprovalLife: time.Hour,
-		Workers:    64,
-		Reconcile:  reconcile.Defaults(),
+		Workers:   64,
+		Reconcile: reconcile.Defaults(),
 	}
 }
 
