@@ -51,6 +51,8 @@ type Told struct {
 	OrderID, PaymentID, RefundID string
 	Amount                       *amendsv1.Money
 	Status                       amendsv1.RefundStatus
+	// At is when the case first said so.
+	At time.Time
 }
 
 // Take brings an account up to a record of its case. An older record only adds
@@ -62,11 +64,16 @@ func (a *Account) Take(rec *amendsv1.CaseRecord) {
 	newer := rec.GetVersion() >= a.Version
 	for _, r := range rec.GetEffect().GetRefunds() {
 		o := r.GetOutcome()
-		if _, known := a.Told[r.GetIdempotencyKey()]; o.GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED || o.GetRefundId() == "" || known && !newer {
+		have, known := a.Told[r.GetIdempotencyKey()]
+		if o.GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED || o.GetRefundId() == "" || known && !newer {
 			continue
 		}
+		at := rec.GetUpdatedAt().AsTime()
+		if have.RefundID == o.GetRefundId() {
+			at = have.At // what happens to the case later makes this no younger
+		}
 		a.Told[r.GetIdempotencyKey()] = Told{
-			OrderID: orderOf(rec), PaymentID: r.GetPaymentId(), RefundID: o.GetRefundId(), Amount: r.GetAmount(), Status: o.GetProviderStatus(),
+			OrderID: orderOf(rec), PaymentID: r.GetPaymentId(), RefundID: o.GetRefundId(), Amount: r.GetAmount(), Status: o.GetProviderStatus(), At: at,
 		}
 	}
 	if !newer {
@@ -166,7 +173,7 @@ func (t Tally) Account(a *Account) []*amendsv1.EffectFinding {
 		e := t.Ledger(told.OrderID)
 		in := intentOf(e.EffectEntry, key)
 		id := in.GetOutcome().GetRefundId()
-		if id == told.RefundID || t.At.Sub(a.Updated) < t.Grace || e.EffectEntry != nil && t.At.Sub(e.At) < t.Grace {
+		if id == told.RefundID || t.At.Sub(told.At) < t.Grace || e.EffectEntry != nil && t.At.Sub(e.At) < t.Grace {
 			continue
 		}
 		if id != "" {

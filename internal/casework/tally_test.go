@@ -128,6 +128,11 @@ func TestTally(t *testing.T) {
 			s.intent().Outcome.ProviderStatus = failed
 			s.rec.Timeline = append([]*amendsv1.TimelineEntry{{Row: "refund.failed_later"}}, s.rec.Timeline...)
 		}},
+		"ledger lost, and the case has just moved": {change: func(s *sides) {
+			s.before, s.entry = tallySides().rec, nil
+			s.before.Version = 7
+			s.rec.UpdatedAt = timestamppb.New(tallyAt)
+		}, want: casework.CodeCaseWithoutRefund, about: "req-8472"},
 		"a later effect in its place": {change: func(s *sides) {
 			s.before = tallySides().rec
 			s.before.Version = 7
