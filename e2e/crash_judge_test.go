@@ -113,9 +113,9 @@ func (c *crash) judge(log []*amendsv1.CaseCommit, given map[string]int, refunds 
 			bad("LOSS-1: %s was accepted and is not in the record", key)
 		}
 	}
-	if replies := rec.GetReplies(); len(replies) != 1 {
+	if replies := casework.View(rec).GetReplies(); len(replies) != count(c.story.rows, "draft.returned") {
 		bad("%d replies were sent", len(replies))
-	} else if got := casework.View(rec).GetReplies()[0].GetKind(); got != c.story.reply {
+	} else if got := replies[len(replies)-1].GetKind(); got != c.story.reply {
 		bad("the reply is %q, want %q", got, c.story.reply)
 	}
 	return append(problems, c.money(rec, refunds, intents)...)

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/allinone"
@@ -29,6 +30,7 @@ type story struct {
 	rows, maybe []string
 
 	state amendsv1.CaseState
+	// reply is the kind of the last one; there is one for each draft.
 	reply string
 	// single: requests are sent once. What is handed in again has the open task
 	// sent again, and a refund in doubt would be asked for at once.
@@ -137,8 +139,8 @@ var (
 // The executor's stories: what it does differently. A refund that nobody
 // approves, from the caps; three payments, two refunds in one action; an answer
 // that is lost when the refund is made; a withdrawal then, and one before
-// anything is begun, while the stop holds it; a refusal, for somebody refunded
-// the payment at the provider.
+// anything is begun, while the stop holds it; a refund that fails when its case
+// is closed; a refusal, for somebody refunded the payment at the provider.
 var (
 	small = &story{
 		name: "small refund", tasks: []string{"refund"},
@@ -227,6 +229,25 @@ var (
 			return d.until(i, closed)
 		},
 	}
+	failsLater = &story{
+		name: "fails later", tasks: []string{"refund", "confirmation"},
+		minor: 200000, refunds: []string{"b"}, approved: true,
+		rows:  append(slices.Clone(founding.rows), "refund.news", "refund.failed_later", "draft.returned", "reply.verified"),
+		state: handedOver, reply: "handoff",
+		play: func(d *crashDesk, i int) error {
+			if err := founding.play(d, i); err != nil {
+				return err
+			}
+			rec, err := d.shown(i, 0)
+			if err != nil {
+				return err
+			}
+			if err := d.Provider.SetRefundStatus(d.ctx, rec.GetEffect().GetRefunds()[0].GetOutcome().GetRefundId(), "failed"); err != nil {
+				return err
+			}
+			return d.recorded(i, "reply.verified")
+		},
+	}
 	refusedByUs = &story{
 		name: "refused", tasks: []string{"refund"},
 		minor: 200000, approved: true,
@@ -259,4 +280,4 @@ var (
 const elsewhere = "rf_dash"
 
 // stories are all of them, the founding request first.
-var stories = []*story{founding, withMessage, withdrawn, small, threefold, unanswered, withdrawnLate, withdrawnHeld, refusedByUs}
+var stories = []*story{founding, withMessage, withdrawn, small, threefold, unanswered, withdrawnLate, withdrawnHeld, failsLater, refusedByUs}

@@ -37,6 +37,8 @@ const (
 	// a call or a reading, and nobody is told.
 	OutcomeSent    Step = "outcome_sent"
 	OutcomeDurable Step = "outcome_durable"
+	// SightingsSent: what a reading showed of refunds made before is written.
+	SightingsSent Step = "sightings_sent"
 	// TombstoneSent and TombstoneDurable: the keys are withdrawn.
 	TombstoneSent    Step = "tombstone_sent"
 	TombstoneDurable Step = "tombstone_durable"
@@ -53,7 +55,7 @@ const (
 // Steps lists them.
 func Steps() []Step {
 	return []Step{
-		TaskTaken, ReservationSent, ReservationDurable, IntentSent, IntentDurable, StopLookedAt, Called, LookedUp, OutcomeSent, OutcomeDurable,
+		TaskTaken, ReservationSent, ReservationDurable, IntentSent, IntentDurable, StopLookedAt, Called, LookedUp, OutcomeSent, OutcomeDurable, SightingsSent,
 		TombstoneSent, TombstoneDurable, ReadBack, RefusalSent, ResultSent, Acknowledged,
 	}
 }
@@ -92,10 +94,16 @@ func (x *executor) writing(ctx context.Context, before, after *amendsv1.EffectEn
 }
 
 // written says what an entry has that the one before it had not: withdrawn
-// keys, an outcome, or intents that begin, anew or once more.
+// keys, intents that begin, anew or once more, an outcome, or sightings, which
+// may change an outcome's status.
 func written(before, after *amendsv1.EffectEntry) (s Step, key string) {
 	if n := len(before.GetTombstones()); len(after.GetTombstones()) > n {
 		return TombstoneSent, after.GetTombstones()[n].GetIdempotencyKey()
+	}
+	if n := len(after.GetSightings()); n > 0 && (len(before.GetSightings()) != n || !proto.Equal(after.GetSightings()[n-1], before.GetSightings()[n-1])) {
+		for _, in := range after.GetIntents() { // of one that was begun
+			return SightingsSent, in.GetIdempotencyKey()
+		}
 	}
 	had := map[string]*amendsv1.EffectIntent{}
 	for _, in := range before.GetIntents() {
