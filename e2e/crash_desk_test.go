@@ -248,11 +248,16 @@ func (d *crashDesk) end() {
 	}
 }
 
+// apartBy is how far apart cases are begun that wait for a deadline: a kill for
+// one of them is not to meet the next where it cannot be told.
+const apartBy = time.Second
+
 // waits has the next case begun while this one waits for a deadline.
 func (d *crashDesk) waits(i int) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	close(d.plan[caseID(i)].idle)
+	c := d.plan[caseID(i)]
+	d.mu.Unlock()
+	time.AfterFunc(apartBy, func() { close(c.idle) })
 }
 
 // play runs the cases of a plan, each begun when the process was killed for the

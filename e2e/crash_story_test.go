@@ -166,7 +166,8 @@ var (
 		rows:  found("merge.approval", "approved", "effect.unknown", "effect.overdue", "effect.acknowledged", "draft.returned", "reply.verified.closed"),
 		maybe: []string{"effect.unknown", "effect.overdue"},
 		state: verifiedClosed, reply: "refunded",
-		single: true,
+		single:  true,
+		prepare: func(*crashDesk) {}, // its cases are killed long after they began
 		play: func(d *crashDesk, i int) error {
 			d.wire.loses(orderID(i))
 			if err := d.opens(i); err != nil {
