@@ -274,8 +274,11 @@ func (j *judge) money3() {
 		}
 		withPeople := m.rec.GetState() == amendsv1.CaseState_CASE_STATE_RECONCILING || m.rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF
 		said := m.told[k.GetRefundId()] || withPeople && m.rec.GetOutcomeUnknown()
-		if !said && m.decided {
-			j.w.saw[sawLeftToSweep] = true // people sent the case on before the refund was made; the sweep finds it
+		if !said && (m.decided || m.refused[k.begun.intent.GetActionSha256()]) {
+			// People sent the case on before the refund was made, or one delivery was
+			// refused and the answer of another was lost: nobody asks again. The
+			// comparison of ledger and cases finds it.
+			j.w.saw[sawLeftToSweep] = true
 			continue
 		}
 		if !said {

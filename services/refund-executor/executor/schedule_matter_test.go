@@ -33,8 +33,9 @@ type matter struct {
 	blind map[string]bool
 	// careless: the policy it read needs nobody's approval.
 	careless bool
-	// told are refund ids that its record has named.
-	told map[string]bool
+	// told are refund ids that its record has named, and refused the actions
+	// that were answered with a refusal.
+	told, refused map[string]bool
 	// people: when it came to people for the last time.
 	people time.Time
 	// decided: people sent it on from there.
@@ -53,7 +54,7 @@ type letter struct {
 }
 
 func newMatter(w *world, n int) *matter {
-	m := &matter{w: w, id: fmt.Sprintf("req-%d", n), blind: map[string]bool{}, told: map[string]bool{}}
+	m := &matter{w: w, id: fmt.Sprintf("req-%d", n), blind: map[string]bool{}, told: map[string]bool{}, refused: map[string]bool{}}
 	m.careless = w.choose("careless", 9, 1) == 1
 	if len(w.order.order.Captures) > 2 && w.choose("blind", 3, 2) == 1 {
 		m.blind[w.order.order.Captures[1+w.pick(len(w.order.order.Captures)-1, "blind to")].GetPaymentId()] = true
@@ -224,6 +225,9 @@ func (m *matter) committed(before *amendsv1.CaseRecord, in casework.Input) {
 		if t.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
 			m.people = w.clock
 		}
+	}
+	if rec.GetEffect().GetClass() == amendsv1.EffectClass_EFFECT_CLASS_REFUSED {
+		m.refused[rec.GetEffect().GetActionSha256()] = true
 	}
 	for _, r := range rec.GetEffect().GetRefunds() {
 		if id := r.GetOutcome().GetRefundId(); id != "" {

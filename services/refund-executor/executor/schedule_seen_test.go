@@ -66,6 +66,9 @@ var classes = []string{
 	sawConfirmed, sawSettled, sawNotSettled, sawProvenAbsent,
 }
 
+// rare are those that a long run may miss.
+var rare = []string{sawLeftToSweep}
+
 var sawReasons = map[string]string{
 	ledger.ReasonExceedsCaptured: sawRefusedCapture, ledger.ReasonNotOverpaid: sawRefusedOrder, ledger.ReasonApprovalMissing: sawRefusedSlices,
 	ledger.ReasonCapRefund: sawRefusedCap, ledger.ReasonCapOrder: sawRefusedCap, ledger.ReasonCapHour: sawRefusedCap, ledger.ReasonCapDay: sawRefusedCap,
@@ -153,7 +156,7 @@ func (t *tally) add(saw map[string]bool) {
 func (t *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d schedules, of which so many met\n", t.schedules)
-	for _, name := range classes {
+	for _, name := range append(slices.Clone(classes), rare...) {
 		fmt.Fprintf(&b, "%8d  %s\n", t.met[name], name)
 	}
 	return b.String()
