@@ -33,13 +33,12 @@ type matter struct {
 	blind map[string]bool
 	// careless: the policy it read needs nobody's approval.
 	careless bool
-	// told are refund ids that its record has named, and refused the actions
-	// that were answered with a refusal.
-	told, refused map[string]bool
+	// told are refund ids that its record has named.
+	told map[string]bool
+	// account is what the comparison of ledger and cases knows of it.
+	account casework.Account
 	// people: when it came to people for the last time.
 	people time.Time
-	// decided: people sent it on from there.
-	decided bool
 	// undecided counts the answers that people have to decide, since all is calm.
 	undecided int
 }
@@ -54,7 +53,7 @@ type letter struct {
 }
 
 func newMatter(w *world, n int) *matter {
-	m := &matter{w: w, id: fmt.Sprintf("req-%d", n), blind: map[string]bool{}, told: map[string]bool{}, refused: map[string]bool{}}
+	m := &matter{w: w, id: fmt.Sprintf("req-%d", n), blind: map[string]bool{}, told: map[string]bool{}}
 	m.careless = w.choose("careless", 9, 1) == 1
 	if len(w.order.order.Captures) > 2 && w.choose("blind", 3, 2) == 1 {
 		m.blind[w.order.order.Captures[1+w.pick(len(w.order.order.Captures)-1, "blind to")].GetPaymentId()] = true
@@ -221,14 +220,11 @@ func (m *matter) committed(before *amendsv1.CaseRecord, in casework.Input) {
 	for _, t := range rec.GetTimeline()[first:] {
 		w.tell("%s v%d %s by %s: %s", m.id, t.GetVersion(), m.state(), t.GetRow(), t.GetNote())
 		w.sawRow(t.GetRow())
-		m.decided = m.decided || slices.Contains([]string{"custody.proposes", "custody.declines", "custody.investigates"}, t.GetRow())
 		if t.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
 			m.people = w.clock
 		}
 	}
-	if rec.GetEffect().GetClass() == amendsv1.EffectClass_EFFECT_CLASS_REFUSED {
-		m.refused[rec.GetEffect().GetActionSha256()] = true
-	}
+	m.account.Take(rec)
 	for _, r := range rec.GetEffect().GetRefunds() {
 		if id := r.GetOutcome().GetRefundId(); id != "" {
 			m.told[id] = true

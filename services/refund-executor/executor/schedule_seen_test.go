@@ -54,6 +54,7 @@ const (
 	sawSettled          = "a doubt settled by a custodian"
 	sawNotSettled       = "a custodian's answer that cannot be so"
 	sawProvenAbsent     = "a refund in doubt proven absent"
+	sawBalance          = "provider, ledger and cases were expected to balance"
 	sawLeftToSweep      = "a refund that only the sweep finds"
 )
 
@@ -63,7 +64,7 @@ var classes = []string{
 	sawCrashAfterCommit, sawCrashBeforeCall, sawLostAnswer, sawLate, sawLostAck, sawLostResult, sawDuplicate, sawTwoAtOnce, sawCompeting,
 	sawRefusedCapture, sawRefusedOrder, sawRefusedSlices, sawRefusedCap, sawDeclined, sawCancelWon, sawCancelLost, sawHeld, sawExpired, sawActionExpired, sawDenied,
 	sawPaused, sawCallWindow, sawKeyWindow, sawNoKeys, sawUndecidable, sawUnknown, sawByHand, sawFailedLater, sawDeadLetter,
-	sawConfirmed, sawSettled, sawNotSettled, sawProvenAbsent,
+	sawConfirmed, sawSettled, sawNotSettled, sawProvenAbsent, sawBalance,
 }
 
 // rare are those that a long run may miss.
