@@ -276,6 +276,9 @@ func (j *judge) money3() {
 		}
 		withPeople := m.rec.GetState() == amendsv1.CaseState_CASE_STATE_RECONCILING || m.rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF
 		said := m.told[k.GetRefundId()] || withPeople && m.rec.GetOutcomeUnknown()
+		if e := m.rec.GetEffect(); e.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN && e.GetActionSha256() == k.begun.intent.GetActionSha256() {
+			j.w.breaks("MONEY-3", "%s exists, and %s was told that nothing had begun nor would", k.GetRefundId(), m.id)
+		}
 		if !said && !j.w.swept(k) {
 			j.w.breaks("MONEY-3", "%s exists, and %s is %s, outcome unknown %t, and does not say so", k.GetRefundId(), m.id, m.state(), m.rec.GetOutcomeUnknown())
 		}

@@ -145,7 +145,7 @@ func (m *matter) apply(in casework.Input) {
 	}
 	before := m.rec
 	m.rec = c.GetRecord()
-	m.committed(before, in)
+	m.committed(before)
 	for _, t := range casework.Delta(before, m.rec, limits).Tasks {
 		if t.Envelope.GetRecipient() == string(roles.RefundExecutor) {
 			m.w.tasks = append(m.w.tasks, &delivery{message: bus.Message{
@@ -214,9 +214,9 @@ func (m *matter) policy() *amendsv1.PolicyReading {
 }
 
 // committed looks at a new record: what it says must be true at that moment.
-func (m *matter) committed(before *amendsv1.CaseRecord, in casework.Input) {
+func (m *matter) committed(before *amendsv1.CaseRecord) {
 	w, rec := m.w, m.rec
-	first := int(before.GetVersion()) //nolint:gosec // a few dozen versions
+	first := int(before.GetVersion())
 	for _, t := range rec.GetTimeline()[first:] {
 		w.tell("%s v%d %s by %s: %s", m.id, t.GetVersion(), m.state(), t.GetRow(), t.GetNote())
 		w.sawRow(t.GetRow())

@@ -83,7 +83,8 @@ var sawClasses = map[amendsv1.EffectClass]string{
 	amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN: sawCancelWon,
 }
 
-var sawRows = map[string]string{"denied": sawDenied, "approval.expired": sawExpired, "approval.expired.none_left": sawExpired, "approved.one_more": sawTwoApprovers,
+var sawRows = map[string]string{
+	"denied": sawDenied, "approval.expired": sawExpired, "approval.expired.none_left": sawExpired, "approved.one_more": sawTwoApprovers,
 	"refund.confirmed": sawConfirmed, "refund.failed_later": sawConfirmed, "settle.failed": sawNotSettled,
 }
 
