@@ -17,7 +17,7 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race,$(warning no C compile
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: ## Run req-8472 to both of its endings on an embedded desk
@@ -42,6 +42,11 @@ test: ## Run all tests with the race detector
 .PHONY: test-crash
 test-crash: ## Kill services at every place a case passes, and print what came of it
 	go test -count=1 -timeout 6m -parallel 6 -v -run '^TestCrashEverywhere$$' ./e2e -args -crash-everywhere
+
+# SEED repeats one schedule after another from a number that a failure printed.
+.PHONY: test-schedules
+test-schedules: ## Judge money under 20,000 random schedules, and print what they met
+	go test -count=1 -timeout 10m -v -run '^TestSchedules' ./services/refund-executor/executor -rapid.checks=5000 $(if $(SEED),-rapid.seed=$(SEED))
 
 .PHONY: test-short
 test-short: ## Run the quick tests, without the race detector

@@ -106,6 +106,7 @@ func (w *world) judge() *breach {
 	if err != nil {
 		return &breach{"WORLD", err.Error()}
 	}
+	w.history = versions
 	j := &judge{
 		w: w, versions: versions, reads: map[*process]int{}, looks: map[*process]look{}, calls: map[*process]int{},
 		begun: map[string]beginning{}, permits: map[permitKey]permit{}, failed: map[string]int{},
@@ -118,6 +119,7 @@ func (w *world) judge() *breach {
 	j.money3()
 	j.money4()
 	j.auth2()
+	j.mustBalance()
 	return w.broken
 }
 
@@ -274,29 +276,14 @@ func (j *judge) money3() {
 		}
 		withPeople := m.rec.GetState() == amendsv1.CaseState_CASE_STATE_RECONCILING || m.rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF
 		said := m.told[k.GetRefundId()] || withPeople && m.rec.GetOutcomeUnknown()
-		if !said && m.decided {
-			j.w.saw[sawLeftToSweep] = true // people sent the case on before the refund was made; the sweep finds it
-			continue
+		if e := m.rec.GetEffect(); e.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN && e.GetActionSha256() == k.begun.intent.GetActionSha256() {
+			j.w.breaks("MONEY-3", "%s exists, and %s was told that nothing had begun nor would", k.GetRefundId(), m.id)
 		}
-		if !said {
+		if !said && !j.w.swept(k) {
 			j.w.breaks("MONEY-3", "%s exists, and %s is %s, outcome unknown %t, and does not say so", k.GetRefundId(), m.id, m.state(), m.rec.GetOutcomeUnknown())
 		}
-		if at, failed := j.failed[k.GetRefundId()]; failed && !withPeople && m.people.Before(j.w.facts[at].at) {
-			if !m.names(k.GetRefundId()) {
-				j.w.saw[sawLeftToSweep] = true // another action has taken its place in the case; the sweep watches it
-				continue
-			}
+		if at, failed := j.failed[k.GetRefundId()]; failed && !withPeople && m.people.Before(j.w.facts[at].at) && !j.w.swept(k) {
 			j.w.breaks("MONEY-3", "%s failed, and %s is %s", k.GetRefundId(), m.id, m.state())
 		}
 	}
-}
-
-// names reports whether the effect in the record is of a refund.
-func (m *matter) names(id string) bool {
-	for _, r := range m.rec.GetEffect().GetRefunds() {
-		if r.GetOutcome().GetRefundId() == id {
-			return true
-		}
-	}
-	return false
 }

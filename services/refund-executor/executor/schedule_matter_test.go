@@ -35,10 +35,10 @@ type matter struct {
 	careless bool
 	// told are refund ids that its record has named.
 	told map[string]bool
+	// account is what the comparison of ledger and cases knows of it.
+	account casework.Account
 	// people: when it came to people for the last time.
 	people time.Time
-	// decided: people sent it on from there.
-	decided bool
 	// undecided counts the answers that people have to decide, since all is calm.
 	undecided int
 }
@@ -145,7 +145,7 @@ func (m *matter) apply(in casework.Input) {
 	}
 	before := m.rec
 	m.rec = c.GetRecord()
-	m.committed(before, in)
+	m.committed(before)
 	for _, t := range casework.Delta(before, m.rec, limits).Tasks {
 		if t.Envelope.GetRecipient() == string(roles.RefundExecutor) {
 			m.w.tasks = append(m.w.tasks, &delivery{message: bus.Message{
@@ -214,17 +214,17 @@ func (m *matter) policy() *amendsv1.PolicyReading {
 }
 
 // committed looks at a new record: what it says must be true at that moment.
-func (m *matter) committed(before *amendsv1.CaseRecord, in casework.Input) {
+func (m *matter) committed(before *amendsv1.CaseRecord) {
 	w, rec := m.w, m.rec
-	first := int(before.GetVersion()) //nolint:gosec // a few dozen versions
+	first := int(before.GetVersion())
 	for _, t := range rec.GetTimeline()[first:] {
 		w.tell("%s v%d %s by %s: %s", m.id, t.GetVersion(), m.state(), t.GetRow(), t.GetNote())
 		w.sawRow(t.GetRow())
-		m.decided = m.decided || slices.Contains([]string{"custody.proposes", "custody.declines", "custody.investigates"}, t.GetRow())
 		if t.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
 			m.people = w.clock
 		}
 	}
+	m.account.Take(rec)
 	for _, r := range rec.GetEffect().GetRefunds() {
 		if id := r.GetOutcome().GetRefundId(); id != "" {
 			m.told[id] = true

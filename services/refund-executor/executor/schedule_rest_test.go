@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"github.com/amends-dev/amends/internal/casework"
 	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -53,6 +54,9 @@ func (w *world) mustRest() {
 			amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF, amendsv1.CaseState_CASE_STATE_RECONCILING:
 		default:
 			w.breaks("LIVE-1", "%s rests as %s", m.id, m.state())
+		}
+		if err := casework.CheckTimeline(m.rec); err != nil {
+			w.breaks("STATE-1", "%s: %v", m.id, err)
 		}
 	}
 }

@@ -54,6 +54,7 @@ const (
 	sawSettled          = "a doubt settled by a custodian"
 	sawNotSettled       = "a custodian's answer that cannot be so"
 	sawProvenAbsent     = "a refund in doubt proven absent"
+	sawBalance          = "provider, ledger and cases were expected to balance"
 	sawLeftToSweep      = "a refund that only the sweep finds"
 )
 
@@ -63,8 +64,11 @@ var classes = []string{
 	sawCrashAfterCommit, sawCrashBeforeCall, sawLostAnswer, sawLate, sawLostAck, sawLostResult, sawDuplicate, sawTwoAtOnce, sawCompeting,
 	sawRefusedCapture, sawRefusedOrder, sawRefusedSlices, sawRefusedCap, sawDeclined, sawCancelWon, sawCancelLost, sawHeld, sawExpired, sawActionExpired, sawDenied,
 	sawPaused, sawCallWindow, sawKeyWindow, sawNoKeys, sawUndecidable, sawUnknown, sawByHand, sawFailedLater, sawDeadLetter,
-	sawConfirmed, sawSettled, sawNotSettled, sawProvenAbsent,
+	sawConfirmed, sawSettled, sawNotSettled, sawProvenAbsent, sawBalance,
 }
+
+// rare are those that a long run may miss.
+var rare = []string{sawLeftToSweep}
 
 var sawReasons = map[string]string{
 	ledger.ReasonExceedsCaptured: sawRefusedCapture, ledger.ReasonNotOverpaid: sawRefusedOrder, ledger.ReasonApprovalMissing: sawRefusedSlices,
@@ -79,7 +83,8 @@ var sawClasses = map[amendsv1.EffectClass]string{
 	amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN: sawCancelWon,
 }
 
-var sawRows = map[string]string{"denied": sawDenied, "approval.expired": sawExpired, "approval.expired.none_left": sawExpired, "approved.one_more": sawTwoApprovers,
+var sawRows = map[string]string{
+	"denied": sawDenied, "approval.expired": sawExpired, "approval.expired.none_left": sawExpired, "approved.one_more": sawTwoApprovers,
 	"refund.confirmed": sawConfirmed, "refund.failed_later": sawConfirmed, "settle.failed": sawNotSettled,
 }
 
@@ -153,7 +158,7 @@ func (t *tally) add(saw map[string]bool) {
 func (t *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d schedules, of which so many met\n", t.schedules)
-	for _, name := range classes {
+	for _, name := range append(slices.Clone(classes), rare...) {
 		fmt.Fprintf(&b, "%8d  %s\n", t.met[name], name)
 	}
 	return b.String()

@@ -52,6 +52,7 @@ func (w *world) next() {
 func (w *world) working() []*process {
 	return w.processesThat(func(p *process) bool { return p.work != nil })
 }
+
 func (w *world) idle() []*process {
 	return w.processesThat(func(p *process) bool { return p.work == nil })
 }

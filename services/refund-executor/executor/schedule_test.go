@@ -18,13 +18,12 @@ type tape interface {
 type shrinking struct{ t *rapid.T }
 
 // upTo are generators of 0 to n.
-var upTo [256]*rapid.Generator[int]
-
-func init() {
-	for n := range upTo {
-		upTo[n] = rapid.IntRange(0, n)
+var upTo = func() (g [256]*rapid.Generator[int]) {
+	for n := range g {
+		g[n] = rapid.IntRange(0, n)
 	}
-}
+	return g
+}()
 
 // pick wraps around, for rapid is fond of the highest number and here the first
 // is the calm one.
@@ -33,7 +32,7 @@ func (s shrinking) pick(n int, what string) int { return upTo[n].Draw(s.t, what)
 // random is a tape without end from a seed.
 type random struct{ *rand.Rand }
 
-func newRandom(seed uint64) random { return random{rand.New(rand.NewPCG(seed, 8472))} } //nolint:gosec // schedules, not secrets
+func newRandom(seed uint64) random { return random{rand.New(rand.NewPCG(seed, 8472))} }
 
 func (r random) pick(n int, _ string) int { return r.IntN(n) }
 

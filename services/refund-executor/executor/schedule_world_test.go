@@ -61,6 +61,8 @@ type world struct {
 	actions map[string]*amendsv1.ActionRecord
 	known   map[string]amendsv1.RefundStatus
 	facts   []fact
+	// history is every version of the entry, in the end.
+	history []*amendsv1.EffectEntry
 	story   []line
 	saw     map[string]bool
 	broken  *breach
