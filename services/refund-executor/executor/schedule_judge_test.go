@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+	"github.com/amends-dev/amends/services/refund-executor/provider/providertest"
 )
 
 // breach is an invariant that did not hold.
@@ -275,6 +276,9 @@ func (j *judge) money3() {
 			continue
 		}
 		withPeople := m.rec.GetState() == amendsv1.CaseState_CASE_STATE_RECONCILING || m.rec.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF
+		if providertest.Dead(there[k.GetRefundId()]) && !m.told[k.GetRefundId()] {
+			continue // it moved no money, and nobody was told that it would
+		}
 		said := m.told[k.GetRefundId()] || withPeople && m.rec.GetOutcomeUnknown()
 		if e := m.rec.GetEffect(); e.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN && e.GetActionSha256() == k.begun.intent.GetActionSha256() {
 			j.w.breaks("MONEY-3", "%s exists, and %s was told that nothing had begun nor would", k.GetRefundId(), m.id)
