@@ -11,6 +11,10 @@
 // A write can be bounded in time (NotAfter): what was judged before a process
 // stood still is not stored after it, but judged again.
 //
+// An entry is read with the time at which the broker stored it, and the broker's
+// clock can be asked for. Both are one clock, unlike those of the processes: what
+// was done after a write is judged by them.
+//
 // Everything is read at the stream's leader, so a read sees every write that was
 // acknowledged before. A stop switch that is there and cannot be understood is
 // a stop.

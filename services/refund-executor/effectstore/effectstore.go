@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -28,13 +29,15 @@ var (
 
 // Store is what the executor needs of its records.
 type Store interface {
-	// Entry gives an order's entry and its sequence; nil and 0 when there is
-	// none. What it gives belongs to the caller.
-	Entry(ctx context.Context, tenant, order string) (*amendsv1.EffectEntry, uint64, error)
+	// Entry gives an order's entry, its sequence, and the store's time when it
+	// was stored; nil and 0 when there is none. What it gives belongs to the
+	// caller.
+	Entry(ctx context.Context, tenant, order string) (*amendsv1.EffectEntry, uint64, time.Time, error)
 	// SaveEntry stores an entry if expect is still its order's last sequence,
 	// and gives the new one.
 	SaveEntry(ctx context.Context, e *amendsv1.EffectEntry, expect uint64) (uint64, error)
-	// Caps gives a tenant's cap window as Entry does an entry.
+	// Caps gives a tenant's cap window and its sequence; nil and 0 when there
+	// is none.
 	Caps(ctx context.Context, tenant string) (*amendsv1.CapWindow, uint64, error)
 	// SaveCaps stores a cap window as SaveEntry does an entry.
 	SaveCaps(ctx context.Context, w *amendsv1.CapWindow, expect uint64) (uint64, error)
@@ -42,6 +45,8 @@ type Store interface {
 	Stopped(ctx context.Context, tenant string) (bool, error)
 	// Audit records an event of a tenant for the auditors.
 	Audit(ctx context.Context, tenant string, e *amendsv1.AuditEvent) error
+	// Time gives the clock by which the store dates what it stores.
+	Time(ctx context.Context) (time.Time, error)
 }
 
 var wire = proto.MarshalOptions{Deterministic: true}

@@ -47,7 +47,7 @@ func TestTheEffectLedgerIsTheExecutorsAlone(t *testing.T) {
 			t.Errorf("%s: write: %v", s, err)
 		}
 	}
-	if e, _, err := mine.Entry(t.Context(), effectstoretest.Tenant, "8472"); e != nil || err != nil {
+	if e, _, _, err := mine.Entry(t.Context(), effectstoretest.Tenant, "8472"); e != nil || err != nil {
 		t.Errorf("entry %v, %v", e, err)
 	}
 }
@@ -66,7 +66,7 @@ func TestMemoryFaults(t *testing.T) {
 		return err
 	}
 	stored := func() bool {
-		e, _, err := m.Entry(t.Context(), effectstoretest.Tenant, "8472")
+		e, _, _, err := m.Entry(t.Context(), effectstoretest.Tenant, "8472")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,8 +87,11 @@ func TestMemoryFaults(t *testing.T) {
 		t.Error("a write whose acknowledgement was lost is not stored")
 	}
 	struck = effectstore.OpRead
-	if _, _, err := m.Entry(t.Context(), effectstoretest.Tenant, "8472"); !errors.Is(err, broken) {
+	if _, _, _, err := m.Entry(t.Context(), effectstoretest.Tenant, "8472"); !errors.Is(err, broken) {
 		t.Errorf("read: %v", err)
+	}
+	if _, err := m.Time(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("clock: %v", err)
 	}
 	struck = effectstore.OpStop
 	if _, err := m.Stopped(t.Context(), effectstoretest.Tenant); !errors.Is(err, broken) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -19,6 +20,7 @@ type Bus interface {
 	Last(ctx context.Context, stream, subj string) (bus.Stored, error)
 	NextAfter(ctx context.Context, stream, filter string, seq uint64) (bus.Stored, error)
 	Publish(ctx context.Context, subj string, data []byte, opts ...bus.PublishOption) (uint64, error)
+	Time(ctx context.Context, consumer string) (time.Time, error)
 }
 
 // JetStream keeps entries and cap windows in EFFECTS and refusals in AUDIT, and
@@ -28,24 +30,34 @@ type JetStream struct{ bus Bus }
 // NewJetStream stores through the executor's connection.
 func NewJetStream(b Bus) *JetStream { return &JetStream{bus: b} }
 
-// Entry gives an order's entry and its sequence; nil and 0 when there is none.
-func (s *JetStream) Entry(ctx context.Context, tenant, order string) (*amendsv1.EffectEntry, uint64, error) {
+// Entry gives an order's entry, its sequence, and the broker's time when it was
+// stored; nil and 0 when there is none.
+func (s *JetStream) Entry(ctx context.Context, tenant, order string) (*amendsv1.EffectEntry, uint64, time.Time, error) {
 	subj, err := entryAt(tenant, order)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the effect entry: %w", err)
+		return nil, 0, time.Time{}, fmt.Errorf("read the effect entry: %w", err)
 	}
 	m, err := s.bus.Last(ctx, roles.StreamEffects, subj)
 	if errors.Is(err, bus.ErrNotFound) {
-		return nil, 0, nil
+		return nil, 0, time.Time{}, nil
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the effect entry: %w", err)
+		return nil, 0, time.Time{}, fmt.Errorf("read the effect entry: %w", err)
 	}
 	e, err := decodeEntry(m.Data, tenant, order)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the effect entry at sequence %d: %w", m.Seq, err)
+		return nil, 0, time.Time{}, fmt.Errorf("read the effect entry at sequence %d: %w", m.Seq, err)
 	}
-	return e, m.Seq, nil
+	return e, m.Seq, m.Time, nil
+}
+
+// Time gives the broker's clock.
+func (s *JetStream) Time(ctx context.Context) (time.Time, error) {
+	at, err := s.bus.Time(ctx, roles.TaskConsumer(roles.RefundExecutor))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the clock: %w", err)
+	}
+	return at, nil
 }
 
 // SaveEntry stores an entry if expect is still its order's last sequence, and

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -36,10 +37,16 @@ func WithFault(fault func(op Op, subj string) error) MemoryOption {
 	return func(m *Memory) { m.fault = fault }
 }
 
+// WithClock dates what is stored by a clock; by default time.Now.
+func WithClock(now func() time.Time) MemoryOption {
+	return func(m *Memory) { m.now = now }
+}
+
 // Memory keeps the records in this process. Like the streams, it numbers all
 // writes together and keeps their history. It is safe for concurrent use.
 type Memory struct {
 	fault func(op Op, subj string) error
+	now   func() time.Time
 
 	mu     sync.Mutex
 	last   uint64
@@ -50,30 +57,40 @@ type Memory struct {
 
 type version struct {
 	seq  uint64
+	at   time.Time
 	data []byte
 }
 
 // NewMemory gives an empty store.
 func NewMemory(opts ...MemoryOption) *Memory {
-	m := &Memory{fault: func(Op, string) error { return nil }, logs: map[string][]version{}, stops: map[string][]byte{}}
+	m := &Memory{fault: func(Op, string) error { return nil }, now: time.Now, logs: map[string][]version{}, stops: map[string][]byte{}}
 	for _, o := range opts {
 		o(m)
 	}
 	return m
 }
 
-// Entry gives an order's entry and its sequence; nil and 0 when there is none.
-func (m *Memory) Entry(ctx context.Context, tenant, order string) (*amendsv1.EffectEntry, uint64, error) {
+// Entry gives an order's entry, its sequence, and when it was stored; nil and 0
+// when there is none.
+func (m *Memory) Entry(ctx context.Context, tenant, order string) (*amendsv1.EffectEntry, uint64, time.Time, error) {
 	subj, err := entryAt(tenant, order)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the effect entry: %w", err)
+		return nil, 0, time.Time{}, fmt.Errorf("read the effect entry: %w", err)
 	}
 	v, err := m.read(ctx, subj)
 	if err != nil || v.seq == 0 {
-		return nil, 0, err
+		return nil, 0, time.Time{}, err
 	}
 	e, err := decodeEntry(v.data, tenant, order)
-	return e, v.seq, err
+	return e, v.seq, v.at, err
+}
+
+// Time gives the store's clock.
+func (m *Memory) Time(ctx context.Context) (time.Time, error) {
+	if err := m.interrupt(ctx, OpRead, "time"); err != nil {
+		return time.Time{}, fmt.Errorf("read the clock: %w", err)
+	}
+	return m.now(), nil
 }
 
 // SaveEntry stores an entry if expect is still its order's last sequence.
@@ -220,6 +237,6 @@ func (m *Memory) append(subj string, data []byte, expect uint64) (uint64, error)
 		return 0, fmt.Errorf("%w: last sequence %d, expected %d", ErrConflict, last, expect)
 	}
 	m.last++
-	m.logs[subj] = append(log, version{seq: m.last, data: data})
+	m.logs[subj] = append(log, version{seq: m.last, at: m.now(), data: data})
 	return m.last, nil
 }

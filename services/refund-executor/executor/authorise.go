@@ -14,9 +14,10 @@ import (
 )
 
 // authorise goes from approval over the order's re-reading to the caps, and
-// gives the entry with the action's intents, not yet durable.
-func (x *executor) authorise(ctx context.Context, t *task, e entry, positions []ledger.Position) (*amendsv1.EffectEntry, error) {
-	at := x.at(t)
+// gives the entry with the action's intents, not yet durable. clock is what the
+// broker's has shown.
+func (x *executor) authorise(ctx context.Context, t *task, e entry, positions []ledger.Position, clock time.Time) (*amendsv1.EffectEntry, error) {
+	at := x.at(clock)
 	if err := x.resendable(positions, at); err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (x *executor) tryCancel(ctx context.Context, t *task) (*amendsv1.EffectResu
 	if err != nil {
 		return nil, err
 	}
-	next, err := ledger.WriteTombstones(e.EffectEntry, t.action, t.cancel, x.at(t))
+	next, err := ledger.WriteTombstones(e.EffectEntry, t.action, t.cancel, x.at(t.at))
 	if err != nil {
 		return x.refuse(ctx, t, nil, err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // maxCallWindow is the longest time between an intent and the start of its call.
-const maxCallWindow = 30 * time.Second
+const maxCallWindow = ledger.MaxCallWindow
 
 const (
 	maxApprovalLife = 24 * time.Hour

@@ -27,7 +27,7 @@ func (x *executor) confirm(ctx context.Context, t *task) (*amendsv1.EffectResult
 				return nil, errMoved
 			}
 		}
-		look, err := x.view(ctx, t)
+		look, err := x.view(ctx, t, e)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (x *executor) settle(ctx context.Context, t *task) (*amendsv1.EffectResult,
 			return nil, err
 		}
 		d := t.decision
-		if err := approval.CheckCustody(registry, t.tenant(), t.action.GetCaseId(), d, x.at(t)); err != nil {
+		if err := approval.CheckCustody(registry, t.tenant(), t.action.GetCaseId(), d, x.at(t.at)); err != nil {
 			return x.refuse(ctx, t, nil, ledger.Undecidable(approval.ReasonOf(err), "%w", err))
 		}
 		e, positions, err := x.known(ctx, t)
@@ -66,7 +66,7 @@ func (x *executor) settle(ctx context.Context, t *task) (*amendsv1.EffectResult,
 		}
 		look := ledger.Look{}
 		if ledger.Doubt(positions) {
-			if look, err = x.view(ctx, t); err != nil {
+			if look, err = x.view(ctx, t, e); err != nil {
 				return nil, err
 			}
 		}

@@ -100,7 +100,7 @@ func TestARefundThatFailedLaterGivesItsRoomBack(t *testing.T) {
 	s := alone(t, keeps)
 	a := s.made()
 	sums := func() int64 {
-		e, _, err := s.store.Entry(t.Context(), firm, theirs)
+		e, _, _, err := s.store.Entry(t.Context(), firm, theirs)
 		if err != nil {
 			t.Fatal(err)
 		}

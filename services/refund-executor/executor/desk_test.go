@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/bus/bustest"
+	"github.com/amends-dev/amends/internal/deskclock"
 	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/money"
 	"github.com/amends-dev/amends/internal/roles"
@@ -55,8 +55,8 @@ type desk struct {
 	cfg        executor.Config
 	maya, ravi approval.Key25519
 
-	// ahead is how far the desk's time, the broker's included, is moved on.
-	ahead atomic.Int64
+	// clock is the desk's time, the broker's included.
+	clock *deskclock.Clock
 
 	mu      sync.Mutex
 	tasks   int
@@ -67,8 +67,9 @@ type desk struct {
 func open(t *testing.T) *desk {
 	t.Helper()
 	ms := time.Millisecond
-	d := &desk{t: t, results: map[string]*bus.Message{}}
-	d.broker = bustest.Desk(t, bustest.Options{Manifest: bustest.Quick(2*time.Second, 20*ms, 20*ms, 20*ms, 20*ms), Clock: d})
+	d := &desk{t: t, results: map[string]*bus.Message{}, clock: deskclock.New(time.Now(), time.Now)}
+	d.clock.Run()
+	d.broker = bustest.Desk(t, bustest.Options{Manifest: bustest.Quick(2*time.Second, 20*ms, 20*ms, 20*ms, 20*ms), Clock: d.clock})
 	d.provider = sandboxtest.Start(t, func(c *sandbox.Config) { c.Now = time.Now })
 	d.front = newFront(t, d.provider.URL)
 	d.asks, d.console, d.reads = d.broker.Connect(roles.Orchestrator), d.broker.Connect(roles.Console), d.broker.Connect(roles.RefundExecutor)
@@ -99,16 +100,12 @@ func open(t *testing.T) *desk {
 }
 
 // later moves the desk's time on.
-func (d *desk) later(by time.Duration) { d.ahead.Add(int64(by)) }
-
-func (d *desk) FromBroker(t time.Time) time.Time { return t.Add(time.Duration(d.ahead.Load())) }
-func (d *desk) ToBroker(t time.Time) time.Time   { return t.Add(-time.Duration(d.ahead.Load())) }
-func (d *desk) now() time.Time                   { return d.FromBroker(time.Now()) }
+func (d *desk) later(by time.Duration) { d.clock.AdvanceTo(d.clock.Now().Add(by)) }
 
 // renew gives a task a contract of now.
 func (d *desk) renew(assign *amendsv1.TaskAssign) *amendsv1.TaskAssign {
 	n := proto.CloneOf(assign)
-	n.Contract.Expires = timestamppb.New(d.now().Add(time.Hour))
+	n.Contract.Expires = timestamppb.New(d.clock.Now().Add(time.Hour))
 	n.Contract.LeaseUntil = n.GetContract().GetExpires()
 	return n
 }
@@ -155,7 +152,7 @@ func (d *desk) run(edit ...func(*executor.Config, *executor.Deps)) (stop func())
 
 func (d *desk) runThrough(between func(executor.Records) executor.Records, edit ...func(*executor.Config, *executor.Deps)) (stop func()) {
 	d.t.Helper()
-	cfg, deps := d.cfg, executor.Deps{Bus: d.broker.Connect(roles.RefundExecutor), Now: d.now}
+	cfg, deps := d.cfg, executor.Deps{Bus: d.broker.Connect(roles.RefundExecutor), Now: d.clock.Now}
 	for _, e := range edit {
 		e(&cfg, &deps)
 	}

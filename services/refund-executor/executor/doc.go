@@ -46,13 +46,19 @@
 // forbids:
 //
 //	our reference, payment and amount   that is the acknowledgement
-//	not listed, and the task is later   NO_EFFECT, proven_absent: the key may be
-//	than call_before, the call's        begun again, under the checks of then; a
-//	time-out and a margin for clocks    cancel withdraws it
+//	not listed, and no call can be      NO_EFFECT, proven_absent: the key may be
+//	under way any more                  begun again, under the checks of then; a
+//	                                    cancel withdraws it
 //	as much on that payment, nobody's   UNDECIDABLE, equal_refund_elsewhere
 //	a contradiction                     UNDECIDABLE, with its reason
 //	not provable yet                    HELD while stopped, else UNDECIDABLE:
 //	                                    asked again later
+//
+// No call can be under way when the task is later, by the broker's clock, than
+// both call_before and the longest call window after the entry was stored, with
+// the call's time-out and a margin on top. The first is what a process with
+// a clock of its own wrote; the second holds whatever that clock showed, for the
+// window is measured from before the write by how long it lasts.
 //
 // A custodian's signed answer settles a doubt where it can be so (package
 // ledger); the signature is checked against the executor's own registry, and
@@ -68,10 +74,11 @@
 // moved the answer is EVIDENCE_GAP. A redelivered task whose outcome is
 // recorded is answered again without acting. A process that stood still between
 // the permission to call and the sending sends nothing: the call's last moment
-// travels into the request. Absence is judged by the broker's time of the task,
-// and a process whose clock is behind that by more than the margin begins
-// nothing. A refund that reads back differently, or is not
-// there, keeps the case open. A stop that cannot be read forbids the call.
+// travels into the request. A process whose clock is behind the broker's, as it
+// is when the entry is read, by more than the margin begins nothing, and what
+// expires is judged by whichever of the two is later. A refund that reads back
+// differently, or is not there, keeps the case open. A stop that cannot be read
+// forbids the call.
 //
 // Cost of an approved refund: two synced writes (intent, outcome); at the
 // provider one order reading, one creation, one reading back. A refund that

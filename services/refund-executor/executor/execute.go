@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/subject"
@@ -81,7 +82,7 @@ func (x *executor) decide(ctx context.Context, t *task, try func() (*amendsv1.Ef
 }
 
 func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.EffectResult, error) {
-	e, stopped, err := x.look(ctx, t)
+	e, stopped, clock, err := x.look(ctx, t)
 	if err != nil {
 		return entry{}, nil, err
 	}
@@ -97,15 +98,14 @@ func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.Effe
 		res, err := x.hold(ctx, t, e, positions)
 		return entry{}, res, err
 	}
-	// A clock that is behind the broker's would keep the call window open for
-	// longer than others think.
-	if behind := t.at.Sub(x.now()); behind > ledger.ClockMargin {
+	// By a clock that is behind, what has expired would count.
+	if behind := clock.Sub(x.now()); behind > ledger.ClockMargin {
 		return entry{}, nil, fmt.Errorf("own clock is %s behind the broker's", behind)
 	}
 	// What is judged now counts for as long as a call may start: a process that
 	// stands still before the write judges again.
-	notAfter := x.now().Add(x.cfg.CallWindow)
-	next, err := x.authorise(ctx, t, e, positions)
+	until := x.now().Add(x.cfg.CallWindow)
+	next, err := x.authorise(ctx, t, e, positions, clock)
 	if unknownToUs(err, positions) {
 		res, err := x.recover(ctx, t, e, positions, err)
 		return entry{}, res, err
@@ -114,29 +114,33 @@ func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.Effe
 		res, err := x.refuse(ctx, t, positions, err)
 		return entry{}, res, err
 	}
-	e, err = x.saveEntry(effectstore.NotAfter(ctx, x.now, notAfter), e, next)
+	e, err = x.saveEntry(effectstore.NotAfter(ctx, x.now, until), e, next)
+	e.until = until
 	return e, nil, err
 }
 
-// look reads the stop switches and the order's entry at their leaders, at once.
-func (x *executor) look(ctx context.Context, t *task) (entry, bool, error) {
-	var e entry
-	var stopped bool
-	var loadErr, stopErr error
+// look reads the stop switches and the order's entry at their leaders, and the
+// broker's clock, at once.
+func (x *executor) look(ctx context.Context, t *task) (e entry, stopped bool, clock time.Time, err error) {
+	var loadErr, stopErr, clockErr error
 	x.both(
 		func() { e, loadErr = x.loadEntry(ctx, t.tenant(), t.order()) },
-		func() { stopped, stopErr = x.store.Stopped(ctx, t.tenant()) },
+		func() {
+			x.both(
+				func() { stopped, stopErr = x.store.Stopped(ctx, t.tenant()) },
+				func() { clock, clockErr = x.store.Time(ctx) },
+			)
+		},
 	)
-	return e, stopped, errors.Join(loadErr, stopErr)
+	return e, stopped, latest(clock, e.stored, t.at), errors.Join(loadErr, stopErr, clockErr)
 }
 
-// at is the moment an intent is judged by: the executor's clock, and never
-// before the broker had the task.
-func (x *executor) at(t *task) time.Time {
-	if now := x.now(); now.After(t.at) {
-		return now
-	}
-	return t.at
+// at is the moment something is judged by: the executor's clock, and never
+// before what the broker's has shown.
+func (x *executor) at(clock time.Time) time.Time { return latest(x.now(), clock) }
+
+func latest(at ...time.Time) time.Time {
+	return slices.MaxFunc(at, time.Time.Compare)
 }
 
 // unknownToUs reports whether a check said no to an action of which the provider

@@ -30,7 +30,7 @@ func (x *executor) perform(ctx context.Context, t *task, e entry) (*amendsv1.Eff
 	if err != nil {
 		return nil, err
 	}
-	held := false
+	held, until := false, e.until
 	for _, p := range positions {
 		if !p.Open() {
 			continue
@@ -39,7 +39,7 @@ func (x *executor) perform(ctx context.Context, t *task, e entry) (*amendsv1.Eff
 		if err := x.reached(ctx, IntentDurable, key); err != nil {
 			return nil, err
 		}
-		a, err := x.call(ctx, t, p.Intent)
+		a, err := x.call(ctx, t, p.Intent, until)
 		if err != nil {
 			return nil, err
 		}
@@ -69,8 +69,12 @@ func (x *executor) perform(ctx context.Context, t *task, e entry) (*amendsv1.Eff
 
 // call sends a begun refund: with its key and its stored bytes, not while
 // a stop is set and not after the call window. Only a call that provably did
-// nothing is tried again.
-func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent) (ledger.Answer, error) {
+// nothing is tried again. until is the end of the window by how long it lasts,
+// which holds also when the clock is set back in it.
+func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent, until time.Time) (ledger.Answer, error) {
+	if said := in.GetCallBefore().AsTime(); said.Before(until) {
+		until = said
+	}
 	nothing := func(reason string) (ledger.Answer, error) {
 		return ledger.Answer{Class: amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, Reason: reason}, nil
 	}
@@ -86,13 +90,13 @@ func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent)
 			return nothing(reasonStopUnreadable)
 		case stopped:
 			return nothing(reasonStopped)
-		case !x.now().Before(in.GetCallBefore().AsTime()):
+		case !x.now().Before(until):
 			return nothing(reasonCallWindow)
 		}
 		if err := x.reached(ctx, StopLookedAt, in.GetIdempotencyKey()); err != nil {
 			return ledger.Answer{}, err
 		}
-		out := x.provider.Create(ctx, in.GetIdempotencyKey(), in.GetBody(), in.GetCallBefore().AsTime())
+		out := x.provider.Create(ctx, in.GetIdempotencyKey(), in.GetBody(), until)
 		if out.Err != nil {
 			x.log.Warn("refund call", slog.String("case", t.env.GetCaseId()), slog.String("class", className(out.Class)), slog.String("reason", out.Reason), slog.Any("error", out.Err))
 		}

@@ -15,7 +15,7 @@ import (
 // forbids it. The refusal is of what only a person can tell; other errors are
 // those of reading and writing.
 func (x *executor) lookUp(ctx context.Context, t *task, e entry, positions []ledger.Position) (after entry, refused, err error) {
-	look, err := x.view(ctx, t)
+	look, err := x.view(ctx, t, e)
 	if err != nil {
 		return e, nil, err
 	}
@@ -37,10 +37,10 @@ func (x *executor) lookUp(ctx context.Context, t *task, e entry, positions []led
 }
 
 // view reads the whole order. The reading is dated by the broker's time of the
-// task it is made for, which is before it on any clock: absence is not proven by
-// the clock of a process that runs ahead.
-func (x *executor) view(ctx context.Context, t *task) (ledger.Look, error) {
-	look := ledger.Look{At: t.at, CallTimeout: x.provider.Promises().CallTimeout}
+// task it is made for, which is before it on any clock, and the entry by the
+// broker's time when it was stored: absence is proven by no clock of a process.
+func (x *executor) view(ctx context.Context, t *task, e entry) (ledger.Look, error) {
+	look := ledger.Look{At: t.at, StoredAt: e.stored, CallTimeout: x.provider.Promises().CallTimeout}
 	var err error
 	look.View, err = x.readOrder(ctx, t)
 	return look, err

@@ -149,7 +149,7 @@ type overwriting struct {
 
 func (s overwriting) SaveEntry(ctx context.Context, e *amendsv1.EffectEntry, _ uint64) (uint64, error) {
 	var last uint64
-	s.w.aside(func() { _, last, _ = s.Store.Entry(ctx, e.GetTenant(), e.GetOrderId()) })
+	s.w.aside(func() { _, last, _, _ = s.Store.Entry(ctx, e.GetTenant(), e.GetOrderId()) })
 	return s.Store.SaveEntry(ctx, e, last)
 }
 

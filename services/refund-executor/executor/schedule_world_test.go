@@ -81,7 +81,7 @@ func newWorld(tp tape, b bug) *world {
 	if b.terms != nil {
 		b.terms(&w.order)
 	}
-	w.records = effectstore.NewMemory(effectstore.WithFault(w.strike))
+	w.records = effectstore.NewMemory(effectstore.WithClock(w.now), effectstore.WithFault(w.strike))
 	w.store = w.records
 	if b.store != nil {
 		w.store = b.store(w, w.records)
@@ -224,7 +224,7 @@ func (w *world) pass(d time.Duration) {
 // seeDoubts: a key window has passed; perhaps over a refund in doubt.
 func (w *world) seeDoubts() {
 	w.aside(func() {
-		e, _, _ := w.records.Entry(context.Background(), theTenant, theOrder)
+		e, _, _, _ := w.records.Entry(context.Background(), theTenant, theOrder)
 		for _, in := range e.GetIntents() {
 			c := in.GetOutcome().GetClass()
 			w.saw[sawKeyWindow] = w.saw[sawKeyWindow] || in.GetOutcome() == nil || c == amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN

@@ -57,7 +57,7 @@ func alone(t *testing.T, promises provider.Promises, edit ...func(*Config, *part
 	t.Helper()
 	s := &solo{t: t, clock: time.Date(2026, 3, 12, 10, 14, 0, 0, time.UTC), fault: func(effectstore.Op, string) error { return nil }}
 	now := func() time.Time { return s.clock }
-	s.store = effectstore.NewMemory(effectstore.WithFault(func(op effectstore.Op, subj string) error { return s.fault(op, subj) }))
+	s.store = effectstore.NewMemory(effectstore.WithClock(now), effectstore.WithFault(func(op effectstore.Op, subj string) error { return s.fault(op, subj) }))
 	s.books = providertest.NewMemory(now, promises)
 	s.books.Load(firm, providertest.Paid(theirs, money.New(200000, "INR"), 2, s.clock))
 	var err error
@@ -213,7 +213,7 @@ func (s *solo) count(n int) {
 // intent gives the one intent of the order's entry.
 func (s *solo) intent() *amendsv1.EffectIntent {
 	s.t.Helper()
-	e, _, err := s.store.Entry(s.t.Context(), firm, theirs)
+	e, _, _, err := s.store.Entry(s.t.Context(), firm, theirs)
 	if err != nil || len(e.GetIntents()) != 1 {
 		s.t.Fatalf("entry %v, %v", e, err)
 	}

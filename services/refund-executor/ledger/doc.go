@@ -22,8 +22,9 @@
 //     was written first decides.
 //
 //   - That a refund does not exist is believed only of a complete reading that
-//     began when no call could be under way any more; a refund is the outcome
-//     of one intent.
+//     began when no call could be under way any more, by the broker's clock and
+//     from when the broker stored the intent; a refund is the outcome of one
+//     intent.
 //
 //   - A status that was read moves on; what a webhook said moves nothing.
 //

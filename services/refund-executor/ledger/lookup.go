@@ -7,22 +7,37 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// ClockMargin is how far the clock of an executor may be behind the broker's:
-// absence is proven only so much after the last call must have ended.
-const ClockMargin = 10 * time.Second
+const (
+	// ClockMargin is how far the clock of an executor may be behind the
+	// broker's: absence is proven only so much after the last call must have
+	// ended.
+	ClockMargin = 10 * time.Second
+	// MaxCallWindow is the longest time from an intent to the start of its call,
+	// whatever an executor is configured to.
+	MaxCallWindow = 30 * time.Second
+)
 
 // Look is one complete reading of an order.
 type Look struct {
 	View View
 	// At is a moment, by the broker's clock, not after the reading began.
 	At time.Time
+	// StoredAt is when the entry was stored, by the same clock. No intent in it
+	// is younger. Zero is not known, and then nothing is proven absent.
+	StoredAt time.Time
 	// CallTimeout is the longest a call stays under way.
 	CallTimeout time.Duration
 }
 
-// late reports whether no call of an intent can be under way any more.
+// late reports whether no call of an intent can be under way any more. That the
+// intent says until when a call may start is the word of a process whose clock
+// may have been wrong; when it was stored is not.
 func (l Look) late(in *amendsv1.EffectIntent) bool {
-	return !l.At.Before(in.GetCallBefore().AsTime().Add(l.CallTimeout + ClockMargin))
+	ends := l.StoredAt.Add(MaxCallWindow)
+	if said := in.GetCallBefore().AsTime(); said.After(ends) {
+		ends = said
+	}
+	return !l.StoredAt.IsZero() && !l.At.Before(ends.Add(l.CallTimeout+ClockMargin))
 }
 
 // LookUp says what a reading proves of a begun refund: that it exists, by our

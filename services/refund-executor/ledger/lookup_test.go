@@ -18,7 +18,7 @@ const (
 
 // look is a reading made when no call can be under way any more.
 func look(v ledger.View) ledger.Look {
-	return ledger.Look{View: v, At: now.Add(window + callTimeout + ledger.ClockMargin), CallTimeout: callTimeout}
+	return ledger.Look{View: v, At: now.Add(window + callTimeout + ledger.ClockMargin), StoredAt: now, CallTimeout: callTimeout}
 }
 
 func shows(refunds ...*amendsv1.Refund) ledger.View {
@@ -154,5 +154,32 @@ func TestSightingsAreBounded(t *testing.T) {
 	}
 	if n, err := ledger.Observe(e, shows(r), nil, now); n != nil || err != nil {
 		t.Errorf("nothing new: %v, %v", n, err)
+	}
+}
+
+// Until when a call may start is the word of a process; when the intent was
+// stored is the broker's. Absence is proven after both, and never of an entry
+// whose age is not known.
+func TestAbsenceCountsFromTheStoringMONEY1(t *testing.T) {
+	t.Parallel()
+	a := action("req-1", refund("pay_b", 100000))
+	e := begin(t, nil, a, "apr-1")
+	over := ledger.MaxCallWindow + callTimeout + ledger.ClockMargin
+	for name, c := range map[string]struct {
+		stored time.Time
+		after  time.Duration
+		proven bool
+	}{
+		"by both":                   {now, over, true},
+		"too early by the intent":   {now.Add(-time.Hour), over - time.Nanosecond, false},
+		"too early by the storing":  {now.Add(time.Hour), time.Hour + over - time.Nanosecond, false},
+		"late enough by both again": {now.Add(time.Hour), time.Hour + over, true},
+		"of unknown age":            {time.Time{}, 1000 * time.Hour, false},
+	} {
+		l := ledger.Look{View: view(), At: now.Add(c.after), StoredAt: c.stored, CallTimeout: callTimeout}
+		got, err := ledger.LookUp(e, a.GetRefunds()[0].GetIdempotencyKey(), l)
+		if err != nil || got.Proven != c.proven {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 }

@@ -24,6 +24,7 @@ type world struct {
 	total    int64
 	captures []*amendsv1.Capture
 	entry    *amendsv1.EffectEntry // revision is the sequence of the compare-and-set
+	stored   time.Time
 	refunds  []*amendsv1.Refund
 	// forgets: the provider keeps no keys, so a call that arrives is a refund.
 	forgets bool
@@ -70,7 +71,7 @@ func (w *world) swap(base uint64, next *amendsv1.EffectEntry) bool {
 	if next.GetRevision() != base+1 {
 		w.tb.Fatalf("revision %d follows %d", next.GetRevision(), base)
 	}
-	w.entry = next
+	w.entry, w.stored = next, w.at
 	return true
 }
 
@@ -279,7 +280,7 @@ func (w *world) read(t *rapid.T) (ledger.Look, []ledger.Position) {
 	if err != nil {
 		t.Skip("withdrawn or another's")
 	}
-	return ledger.Look{View: w.view(), At: w.at, CallTimeout: callTimeout}, positions
+	return ledger.Look{View: w.view(), At: w.at, StoredAt: w.stored, CallTimeout: callTimeout}, positions
 }
 
 // lookUp decides what a reading proves; making it durable is a step of its own,

@@ -132,7 +132,7 @@ func (p *pass) order(ctx context.Context, id string, listed []*amendsv1.Refund) 
 		return
 	}
 	for range maxLooks {
-		entry, seq, err := p.Store.Entry(ctx, p.Tenant, id)
+		entry, seq, _, err := p.Store.Entry(ctx, p.Tenant, id)
 		if err != nil {
 			p.incomplete(ctx, err, reconcile.ReasonLedger)
 			return
@@ -142,7 +142,7 @@ func (p *pass) order(ctx context.Context, id string, listed []*amendsv1.Refund) 
 			p.incomplete(ctx, err, reconcile.ReasonProvider)
 			return
 		}
-		_, again, err := p.Store.Entry(ctx, p.Tenant, id)
+		_, again, _, err := p.Store.Entry(ctx, p.Tenant, id)
 		if err != nil {
 			p.incomplete(ctx, err, reconcile.ReasonLedger)
 			return

@@ -178,7 +178,7 @@ func (w *world) refunded(status amendsv1.RefundStatus) {
 
 func (w *world) entry() *amendsv1.EffectEntry {
 	w.t.Helper()
-	e, _, err := w.store.Entry(w.t.Context(), tenant, "8472")
+	e, _, _, err := w.store.Entry(w.t.Context(), tenant, "8472")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 		{"nobody ever stopped", neverStopped},
 		{"an unknown order has no entry", unknown},
 		{"what was written is read", roundTrip},
+		{"what was written is dated by the store's clock (MONEY-1)", dated},
 		{"only the expected sequence is replaced", expectation},
 		{"orders and tenants are apart", apart},
 		{"the cap window is no order", capWindow},
@@ -87,7 +88,7 @@ func save(t *testing.T, w World, e *amendsv1.EffectEntry, expect uint64) uint64 
 
 func load(t *testing.T, w World, tenant, order string) (*amendsv1.EffectEntry, uint64) {
 	t.Helper()
-	e, seq, err := w.Entry(bounded(t), tenant, order)
+	e, seq, _, err := w.Entry(bounded(t), tenant, order)
 	if err != nil {
 		t.Fatalf("read order %s: %v", order, err)
 	}
@@ -109,7 +110,7 @@ func unknown(t *testing.T, w World) {
 		t.Errorf("caps %v at %d, %v", c, seq, err)
 	}
 	for _, order := range []string{"", "*", ">", "a.b", subject.CapKey} {
-		_, _, err := w.Entry(bounded(t), Tenant, order)
+		_, _, _, err := w.Entry(bounded(t), Tenant, order)
 		fails(t, "read order "+order, err, effectstore.ErrInvalid)
 	}
 }
@@ -119,6 +120,33 @@ func roundTrip(t *testing.T, w World) {
 	seq := save(t, w, want, 0)
 	if got, at := load(t, w, Tenant, "round"); at != seq || !proto.Equal(got, want) {
 		t.Errorf("read %v at %d, wrote %v at %d", got, at, want, seq)
+	}
+}
+
+// dated: an entry is as old as its last write, by the clock that Time gives.
+func dated(t *testing.T, w World) {
+	clock := func() time.Time {
+		t.Helper()
+		at, err := w.Time(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	if _, _, at, err := w.Entry(bounded(t), Tenant, "undated"); !at.IsZero() || err != nil {
+		t.Errorf("no entry, of %s, %v", at, err)
+	}
+	seq := uint64(0)
+	for revision := range uint64(3) {
+		before := clock()
+		seq = save(t, w, Entry(Tenant, "dated", revision+1), seq)
+		after := clock()
+		for range 2 {
+			_, _, at, err := w.Entry(bounded(t), Tenant, "dated")
+			if err != nil || at.Before(before) || at.After(after) {
+				t.Errorf("revision %d is of %s, %v, written between %s and %s", revision+1, at, err, before, after)
+			}
+		}
 	}
 }
 
