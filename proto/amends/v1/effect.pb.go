@@ -275,7 +275,13 @@ type EffectIntent struct {
 	Calls uint32 `protobuf:"varint,11,opt,name=calls,proto3" json:"calls,omitempty"`
 	// The first so many of them are known to have done nothing. While more than
 	// one call is open, a refusal of one of them proves nothing.
-	VoidCalls     uint32 `protobuf:"varint,12,opt,name=void_calls,json=voidCalls,proto3" json:"void_calls,omitempty"`
+	VoidCalls uint32 `protobuf:"varint,12,opt,name=void_calls,json=voidCalls,proto3" json:"void_calls,omitempty"`
+	// A moment, by the broker's clock, not after the first call ever made under
+	// the key; the time for which the provider knows the key counts from it.
+	FirstBegunAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=first_begun_at,json=firstBegunAt,proto3" json:"first_begun_at,omitempty"`
+	// Actions that a person settled to have made no refund under the key; none of
+	// them begins it again. The newest are kept.
+	OverSha256    []string `protobuf:"bytes,14,rep,name=over_sha256,json=overSha256,proto3" json:"over_sha256,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -394,6 +400,20 @@ func (x *EffectIntent) GetVoidCalls() uint32 {
 	return 0
 }
 
+func (x *EffectIntent) GetFirstBegunAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstBegunAt
+	}
+	return nil
+}
+
+func (x *EffectIntent) GetOverSha256() []string {
+	if x != nil {
+		return x.OverSha256
+	}
+	return nil
+}
+
 type EffectOutcome struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Class          EffectClass            `protobuf:"varint,1,opt,name=class,proto3,enum=amends.v1.EffectClass" json:"class,omitempty"`
@@ -485,8 +505,11 @@ type Tombstone struct {
 	CaseId         string                 `protobuf:"bytes,2,opt,name=case_id,json=caseId,proto3" json:"case_id,omitempty"`
 	CancelRevision uint64                 `protobuf:"varint,3,opt,name=cancel_revision,json=cancelRevision,proto3" json:"cancel_revision,omitempty"`
 	At             *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The custodian who settled that there is no refund of a key that was never
+	// begun; empty when the case withdrew it.
+	SettledBy     string `protobuf:"bytes,5,opt,name=settled_by,json=settledBy,proto3" json:"settled_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Tombstone) Reset() {
@@ -545,6 +568,13 @@ func (x *Tombstone) GetAt() *timestamppb.Timestamp {
 		return x.At
 	}
 	return nil
+}
+
+func (x *Tombstone) GetSettledBy() string {
+	if x != nil {
+		return x.SettledBy
+	}
+	return ""
 }
 
 // EffectResult answers an execute or cancel task. Wire type effect_result/1.0.
@@ -1077,7 +1107,7 @@ const file_amends_v1_effect_proto_rawDesc = "" +
 	"PaymentSum\x12(\n" +
 	"\n" +
 	"payment_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\tpaymentId\x124\n" +
-	"\brefunded\x18\x02 \x01(\v2\x10.amends.v1.MoneyB\x06\xbaH\x03\xc8\x01\x01R\brefunded\"\xc6\x04\n" +
+	"\brefunded\x18\x02 \x01(\v2\x10.amends.v1.MoneyB\x06\xbaH\x03\xc8\x01\x01R\brefunded\"\xba\x05\n" +
 	"\fEffectIntent\x123\n" +
 	"\x0fidempotency_key\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xa0\x01R\x0eidempotencyKey\x12\"\n" +
@@ -1096,7 +1126,10 @@ const file_amends_v1_effect_proto_rawDesc = "" +
 	" \x01(\v2\x18.amends.v1.EffectOutcomeR\aoutcome\x12\x1e\n" +
 	"\x05calls\x18\v \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\x05calls\x12'\n" +
 	"\n" +
-	"void_calls\x18\f \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\tvoidCalls\"\xb9\x02\n" +
+	"void_calls\x18\f \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\tvoidCalls\x12@\n" +
+	"\x0efirst_begun_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\ffirstBegunAt\x120\n" +
+	"\vover_sha256\x18\x0e \x03(\tB\x0f\xbaH\f\x92\x01\t\x10\x10\"\x05r\x03\x98\x01@R\n" +
+	"overSha256\"\xb9\x02\n" +
 	"\rEffectOutcome\x128\n" +
 	"\x05class\x18\x01 \x01(\x0e2\x16.amends.v1.EffectClassB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x05class\x12$\n" +
@@ -1105,13 +1138,15 @@ const file_amends_v1_effect_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\x06reason\x122\n" +
 	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\x12&\n" +
 	"\n" +
-	"settled_by\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\tsettledBy\"\xca\x01\n" +
+	"settled_by\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\tsettledBy\"\xf2\x01\n" +
 	"\tTombstone\x123\n" +
 	"\x0fidempotency_key\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xa0\x01R\x0eidempotencyKey\x12\"\n" +
 	"\acase_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06caseId\x120\n" +
 	"\x0fcancel_revision\x18\x03 \x01(\x04B\a\xbaH\x042\x02(\x01R\x0ecancelRevision\x122\n" +
-	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\"\xb6\x02\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x02at\x12&\n" +
+	"\n" +
+	"settled_by\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@R\tsettledBy\"\xb6\x02\n" +
 	"\fEffectResult\x128\n" +
 	"\x05class\x18\x01 \x01(\x0e2\x16.amends.v1.EffectClassB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x05class\x12-\n" +
@@ -1211,31 +1246,32 @@ var file_amends_v1_effect_proto_depIdxs = []int32{
 	16, // 7: amends.v1.EffectIntent.begun_at:type_name -> google.protobuf.Timestamp
 	16, // 8: amends.v1.EffectIntent.call_before:type_name -> google.protobuf.Timestamp
 	4,  // 9: amends.v1.EffectIntent.outcome:type_name -> amends.v1.EffectOutcome
-	0,  // 10: amends.v1.EffectOutcome.class:type_name -> amends.v1.EffectClass
-	17, // 11: amends.v1.EffectOutcome.provider_status:type_name -> amends.v1.RefundStatus
-	16, // 12: amends.v1.EffectOutcome.at:type_name -> google.protobuf.Timestamp
-	16, // 13: amends.v1.Tombstone.at:type_name -> google.protobuf.Timestamp
-	0,  // 14: amends.v1.EffectResult.class:type_name -> amends.v1.EffectClass
-	7,  // 15: amends.v1.EffectResult.refunds:type_name -> amends.v1.RefundResult
-	16, // 16: amends.v1.EffectResult.begun_at:type_name -> google.protobuf.Timestamp
-	14, // 17: amends.v1.RefundResult.amount:type_name -> amends.v1.Money
-	4,  // 18: amends.v1.RefundResult.outcome:type_name -> amends.v1.EffectOutcome
-	18, // 19: amends.v1.RefundResult.read_back:type_name -> amends.v1.Refund
-	19, // 20: amends.v1.ExecuteOrder.action:type_name -> amends.v1.ActionRecord
-	20, // 21: amends.v1.ExecuteOrder.approvals:type_name -> amends.v1.SignedDecision
-	19, // 22: amends.v1.CancelOrder.action:type_name -> amends.v1.ActionRecord
-	19, // 23: amends.v1.ConfirmOrder.action:type_name -> amends.v1.ActionRecord
-	21, // 24: amends.v1.ConfirmOrder.events:type_name -> amends.v1.ProviderEvent
-	19, // 25: amends.v1.SettleOrder.action:type_name -> amends.v1.ActionRecord
-	22, // 26: amends.v1.SettleOrder.decision:type_name -> amends.v1.CustodyDecision
-	13, // 27: amends.v1.CapWindow.reservations:type_name -> amends.v1.CapReservation
-	14, // 28: amends.v1.CapReservation.amount:type_name -> amends.v1.Money
-	16, // 29: amends.v1.CapReservation.at:type_name -> google.protobuf.Timestamp
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	16, // 10: amends.v1.EffectIntent.first_begun_at:type_name -> google.protobuf.Timestamp
+	0,  // 11: amends.v1.EffectOutcome.class:type_name -> amends.v1.EffectClass
+	17, // 12: amends.v1.EffectOutcome.provider_status:type_name -> amends.v1.RefundStatus
+	16, // 13: amends.v1.EffectOutcome.at:type_name -> google.protobuf.Timestamp
+	16, // 14: amends.v1.Tombstone.at:type_name -> google.protobuf.Timestamp
+	0,  // 15: amends.v1.EffectResult.class:type_name -> amends.v1.EffectClass
+	7,  // 16: amends.v1.EffectResult.refunds:type_name -> amends.v1.RefundResult
+	16, // 17: amends.v1.EffectResult.begun_at:type_name -> google.protobuf.Timestamp
+	14, // 18: amends.v1.RefundResult.amount:type_name -> amends.v1.Money
+	4,  // 19: amends.v1.RefundResult.outcome:type_name -> amends.v1.EffectOutcome
+	18, // 20: amends.v1.RefundResult.read_back:type_name -> amends.v1.Refund
+	19, // 21: amends.v1.ExecuteOrder.action:type_name -> amends.v1.ActionRecord
+	20, // 22: amends.v1.ExecuteOrder.approvals:type_name -> amends.v1.SignedDecision
+	19, // 23: amends.v1.CancelOrder.action:type_name -> amends.v1.ActionRecord
+	19, // 24: amends.v1.ConfirmOrder.action:type_name -> amends.v1.ActionRecord
+	21, // 25: amends.v1.ConfirmOrder.events:type_name -> amends.v1.ProviderEvent
+	19, // 26: amends.v1.SettleOrder.action:type_name -> amends.v1.ActionRecord
+	22, // 27: amends.v1.SettleOrder.decision:type_name -> amends.v1.CustodyDecision
+	13, // 28: amends.v1.CapWindow.reservations:type_name -> amends.v1.CapReservation
+	14, // 29: amends.v1.CapReservation.amount:type_name -> amends.v1.Money
+	16, // 30: amends.v1.CapReservation.at:type_name -> google.protobuf.Timestamp
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_effect_proto_init() }
