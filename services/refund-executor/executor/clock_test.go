@@ -23,7 +23,7 @@ import (
 func (s *solo) slow(by time.Duration, edit ...func(*parts)) *executor {
 	p := s.executor.parts
 	p.now = func() time.Time { return s.clock.Add(-by) }
-	p.provider = ownClock{p.provider, by}
+	p.provider = ownClock{p.provider, func() time.Duration { return -by }}
 	for _, e := range edit {
 		e(&p)
 	}
@@ -33,11 +33,11 @@ func (s *solo) slow(by time.Duration, edit ...func(*parts)) *executor {
 // ownClock judges a call's last moment by the caller's clock, as the client does.
 type ownClock struct {
 	provider.Provider
-	behind time.Duration
+	ahead func() time.Duration
 }
 
 func (o ownClock) Create(ctx context.Context, key string, body []byte, notAfter time.Time) provider.Outcome {
-	return o.Provider.Create(ctx, key, body, notAfter.Add(o.behind))
+	return o.Provider.Create(ctx, key, body, notAfter.Add(-o.ahead()))
 }
 
 // stale is a store whose clock says what the last task did: nothing tells an

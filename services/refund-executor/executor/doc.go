@@ -28,7 +28,8 @@
 // Invariants:
 //
 //   - Nothing is called before its intent is durable, nor when the call window
-//     of the intent has passed, nor while a stop is set (MONEY-2).
+//     of the intent has passed, nor while a stop is set, nor when the look at
+//     the stop was begun more than a second ago (MONEY-2).
 //   - What an intent rests on was judged at most a call window before it was
 //     stored: a process that stood still judges again.
 //   - Cancel and execute of one key meet in one compare-and-set: no tombstone

@@ -18,6 +18,8 @@ const (
 	// before the next doubles.
 	maxCalls  = 3
 	callPause = 100 * time.Millisecond
+	// stopHolds is how long a look at the stop switches permits a call to start.
+	stopHolds = time.Second
 	// An outcome is written also when the task's own time is up.
 	recordTimeout = 15 * time.Second
 	recordPause   = 100 * time.Millisecond
@@ -68,8 +70,8 @@ func (x *executor) perform(ctx context.Context, t *task, e entry) (*amendsv1.Eff
 }
 
 // call sends a begun refund: with its key and its stored bytes, not while
-// a stop is set and not after the call window. Only a call that provably did
-// nothing is tried again. until is the end of the window by how long it lasts,
+// a stop is set, not long after the look that says so, and not after the call
+// window. Only a call that provably did nothing is tried again, with a new look. until is the end of the window by how long it lasts,
 // which holds also when the clock is set back in it.
 func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent, until time.Time) (ledger.Answer, error) {
 	if said := in.GetCallBefore().AsTime(); said.Before(until) {
@@ -83,6 +85,7 @@ func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent,
 		if try > 0 && x.wait(ctx, callPause<<(try-1)) != nil {
 			return a, nil
 		}
+		looked := x.now()
 		stopped, err := x.store.Stopped(ctx, t.tenant())
 		switch {
 		case err != nil:
@@ -96,7 +99,11 @@ func (x *executor) call(ctx context.Context, t *task, in *amendsv1.EffectIntent,
 		if err := x.reached(ctx, StopLookedAt, in.GetIdempotencyKey()); err != nil {
 			return ledger.Answer{}, err
 		}
-		out := x.provider.Create(ctx, in.GetIdempotencyKey(), in.GetBody(), until)
+		notAfter := looked.Add(stopHolds)
+		if until.Before(notAfter) {
+			notAfter = until
+		}
+		out := x.provider.Create(ctx, in.GetIdempotencyKey(), in.GetBody(), notAfter)
 		if out.Err != nil {
 			x.log.Warn("refund call", slog.String("case", t.env.GetCaseId()), slog.String("class", className(out.Class)), slog.String("reason", out.Reason), slog.Any("error", out.Err))
 		}

@@ -367,7 +367,10 @@ func TestAClockOfItsOwnProvesNothingMONEY1(t *testing.T) {
 	s.want("and there it is", s.ask(task), acknowledged, "")
 	s.calls(1)
 
-	s = alone(t, keeps, func(_ *Config, p *parts) { p.now = func() time.Time { return s.clock.Add(skew) } })
+	s = alone(t, keeps, func(_ *Config, p *parts) {
+		p.now = func() time.Time { return s.clock.Add(skew) }
+		p.provider = ownClock{p.provider, func() time.Duration { return skew }}
+	})
 	skew = -ledger.ClockMargin - time.Second
 	if res, err := s.try(s.execute(s.action(1))); err == nil {
 		t.Errorf("behind: %v", res)
