@@ -95,10 +95,20 @@ func (q Question) addRefunds(acc *account) (map[string]bool, error) {
 			matched[key] = true
 		}
 		if !ours && !dead(r.GetStatus()) {
-			acc.add(r.GetPaymentId(), r.GetAmount(), r.GetCreatedAt())
+			acc.add(r.GetPaymentId(), r.GetAmount(), dated(r, in))
 		}
 	}
 	return matched, nil
+}
+
+// dated gives when a refund counts from: what we began is not older than its
+// beginning, whatever the provider's clock says.
+func dated(r *amendsv1.Refund, in *amendsv1.EffectIntent) *timestamppb.Timestamp {
+	at, begun := r.GetCreatedAt(), in.GetBegunAt()
+	if at == nil || in == nil || !begun.AsTime().After(at.AsTime()) {
+		return at
+	}
+	return begun
 }
 
 // asked gives the open refunds of the action by key.

@@ -40,7 +40,8 @@ type Question struct {
 // Admission is what an admitted action adds up to.
 type Admission struct {
 	// Recent is the sum of the order's refunds in the last 30 days, this
-	// action included: what the approval threshold compares.
+	// action included: what the approval threshold compares. Ours are as old as
+	// the later of the two sides says.
 	Recent *amendsv1.Money
 }
 

@@ -188,3 +188,35 @@ func TestRecentSumsSlices(t *testing.T) {
 		t.Errorf("recent = %v, %v", adm.Recent, err)
 	}
 }
+
+// A refund of our own is not older than its beginning, wherever the provider's
+// clock stands; one that the provider dates later is as new as that (MONEY-2).
+func TestSlicesDoNotTrustTheProvidersClockMONEY2(t *testing.T) {
+	t.Parallel()
+	first := action("req-1", refund("pay_b", 60000))
+	key := first.GetRefunds()[0].GetIdempotencyKey()
+	const succeeded = amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		begun, created time.Duration // ago
+		reference      string
+		want           int64
+	}{
+		"both now":                            {0, 0, key, 120000},
+		"the provider's clock is behind":      {0, 31 * day, key, 120000},
+		"it is behind, and settled by hand":   {0, 31 * day, "", 120000},
+		"ours is from before, made only now":  {31 * day, 0, key, 120000},
+		"both from before":                    {31 * day, 31 * day, key, 60000},
+		"both from before, and found by hand": {31 * day, 31 * day, "", 60000},
+	} {
+		e := answered(t, begin(t, nil, first), key, ledger.Answer{Class: acknowledged, RefundID: "rf_1", Status: succeeded})
+		intent(t, e, key).BegunAt = timestamppb.New(now.Add(-c.begun))
+		v := view()
+		v.Refunds = []*amendsv1.Refund{providerRefund("rf_1", "pay_b", 60000, succeeded, c.reference)}
+		v.Refunds[0].CreatedAt = timestamppb.New(now.Add(-c.created))
+		adm, err := ask(t, e, v, action("req-2", refund("pay_c", 60000)), false)
+		if err != nil || adm.Recent.GetMinor() != c.want {
+			t.Errorf("%s: %v, %v, want %d", name, adm.Recent, err, c.want)
+		}
+	}
+}
