@@ -51,7 +51,7 @@ func (x *executor) authorise(ctx context.Context, t *task, e entry, positions []
 		}
 	}
 	return ledger.WriteIntent(e.EffectEntry, ledger.Begin{
-		Action: t.action, SHA256: t.sha, Positions: positions, ApprovalIDs: ids, At: at, Window: x.cfg.CallWindow,
+		Action: t.action, SHA256: t.sha, Positions: positions, ApprovalIDs: ids, At: at, Clock: clock, Window: x.cfg.CallWindow,
 		Body: func(r *amendsv1.ActionRefund) ([]byte, error) { return x.body(t, r) },
 	})
 }
@@ -66,7 +66,7 @@ func (x *executor) resendable(positions []ledger.Position, at time.Time) error {
 		if x.provider.Promises().KeyWindow == 0 {
 			return ledger.Undecidable(reasonNoKeys, "key %s is in doubt", p.Intent.GetIdempotencyKey())
 		}
-		forgotten := p.Intent.GetBegunAt().AsTime().Add(x.provider.Promises().KeyWindow)
+		forgotten := ledger.FirstBegun(p.Intent).Add(x.provider.Promises().KeyWindow)
 		if !at.Add(x.cfg.CallWindow + x.provider.Promises().CallTimeout).Before(forgotten) {
 			return ledger.Undecidable(reasonKeyWindow, "key %s may be forgotten from %s", p.Intent.GetIdempotencyKey(), forgotten.Format(time.RFC3339))
 		}

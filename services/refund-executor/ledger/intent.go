@@ -21,14 +21,18 @@ type Begin struct {
 	// Body gives the request bytes of a refund begun for the first time.
 	Body func(*amendsv1.ActionRefund) ([]byte, error)
 	At   time.Time
+	// Clock is a moment, by the broker's clock, that is not later than now; At
+	// when it is zero.
+	Clock time.Time
 	// Window is how long a call may still start.
 	Window time.Duration
 }
 
 // WriteIntent gives the entry in which every open refund of the action is
 // begun, in one step: the action is spent as a whole. A refund begun before
-// keeps its key and its bytes and gets the next call number; one in doubt also
-// keeps its first beginning and the approvals it was begun under.
+// keeps its key, its bytes and the time of its first beginning, and gets the next
+// call number; one in doubt also keeps the beginning and the approvals it was
+// begun under.
 func WriteIntent(e *amendsv1.EffectEntry, b Begin) (*amendsv1.EffectEntry, error) {
 	for _, in := range e.GetIntents() {
 		for _, id := range b.ApprovalIDs {
@@ -50,12 +54,15 @@ func WriteIntent(e *amendsv1.EffectEntry, b Begin) (*amendsv1.EffectEntry, error
 			}
 			in = &amendsv1.EffectIntent{
 				IdempotencyKey: p.Refund.GetIdempotencyKey(), CaseId: b.Action.GetCaseId(), PaymentId: p.Refund.GetPaymentId(),
-				Amount: p.Refund.GetAmount(), Body: body,
+				Amount: p.Refund.GetAmount(), Body: body, FirstBegunAt: timestamppb.New(b.first()),
 			}
 			n.Intents = append(n.Intents, in)
 		}
 		if in.GetCalls() >= MaxCalls {
 			return nil, Undecidable(ReasonCallsSpent, "key %s was called %d times", in.GetIdempotencyKey(), in.GetCalls())
+		}
+		if in.FirstBegunAt == nil {
+			in.FirstBegunAt = in.GetBegunAt() // written before there was such a field
 		}
 		if p.Standing != Doubtful {
 			in.ActionSha256, in.ApprovalIds = b.SHA256, b.ApprovalIDs
@@ -68,6 +75,22 @@ func WriteIntent(e *amendsv1.EffectEntry, b Begin) (*amendsv1.EffectEntry, error
 		return nil, err
 	}
 	return n, nil
+}
+
+// first dates a key's first beginning: a clock that is ahead makes it no later.
+func (b Begin) first() time.Time {
+	if !b.Clock.IsZero() && b.Clock.Before(b.At) {
+		return b.Clock
+	}
+	return b.At
+}
+
+// FirstBegun is not later than the first call ever made under an intent's key.
+func FirstBegun(in *amendsv1.EffectIntent) time.Time {
+	if in.GetFirstBegunAt() == nil {
+		return in.GetBegunAt().AsTime()
+	}
+	return in.GetFirstBegunAt().AsTime()
 }
 
 // WriteTombstones gives the entry in which every key of an action is
