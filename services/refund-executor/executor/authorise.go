@@ -24,18 +24,20 @@ func (x *executor) authorise(ctx context.Context, t *task, e entry, positions []
 	// A refund in doubt has spent its approval and its part of the caps.
 	anew := slices.ContainsFunc(positions, func(p ledger.Position) bool { return p.Standing == ledger.Fresh || p.Standing == ledger.Idle })
 	var ids []string
+	people := !anew && ledger.Approved(positions)
 	if anew {
 		var err error
 		if ids, err = x.approved(t, at); err != nil {
 			return nil, err
 		}
+		people = len(ids) > 0
 	}
 	order, err := x.readOrder(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	adm, err := ledger.Admit(ledger.Question{
-		Entry: e.EffectEntry, View: order, Action: t.action, Positions: positions, Approved: len(ids) > 0, At: at,
+		Entry: e.EffectEntry, View: order, Action: t.action, Positions: positions, Approved: people, At: at,
 	})
 	if err != nil {
 		return nil, err

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/money"
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
 	"github.com/amends-dev/amends/services/refund-executor/provider/providertest"
 )
@@ -49,4 +51,38 @@ func TestAKeysAgeIsTheBrokersMONEY1(t *testing.T) {
 	s.want("when the key is forgotten", s.ask(task), acknowledged, "")
 	s.calls(1)
 	s.count(1)
+}
+
+// What people approved stays approved while it is in doubt: goodwill below the
+// total is sent again under its key, also when the approval has expired since.
+// What nobody approved is not.
+func TestGoodwillInDoubtIsSentAgainMONEY4(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]time.Duration{"at once": 0, "after the approval has expired": time.Hour} {
+		s := alone(t, keeps)
+		a := s.action(1)
+		a.Refunds = nil
+		for _, p := range []string{"pay_8472_a", "pay_8472_b"} {
+			a.Refunds = append(a.Refunds, &amendsv1.ActionRefund{PaymentId: p, Amount: money.New(200000, "INR"), Kind: approval.KindGoodwill, IdempotencyKey: approval.Key("req-8472", p)})
+		}
+		task := s.execute(a)
+		s.books.SetFault(func(providertest.Call) providertest.Fault { return providertest.LostBefore })
+		s.want(name+", lost", s.ask(task), unknown, "connection_lost")
+		s.books.SetFault(nil)
+		s.clock = s.clock.Add(later)
+		s.want(name, s.ask(task), acknowledged, "")
+		s.count(2)
+	}
+
+	s := alone(t, keeps)
+	a := s.action(1)
+	a.Refunds[0].Amount, a.Refunds[0].Kind = money.New(50000, "INR"), approval.KindGoodwill
+	task := s.execute(a)
+	task.GetExecute().Approvals = nil
+	s.books.SetFault(func(providertest.Call) providertest.Fault { return providertest.LostBefore })
+	s.want("an excess under that name, by nobody, lost", s.ask(task), unknown, "connection_lost")
+	s.books.SetFault(nil)
+	s.byHand("_a", "", 200000)
+	s.want("when it would go below the total", s.ask(task), undecidable, ledger.ReasonNotOverpaid)
+	s.calls(0)
 }

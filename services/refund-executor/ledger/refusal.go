@@ -111,6 +111,14 @@ func Doubt(positions []Position) bool {
 	return slices.ContainsFunc(positions, func(p Position) bool { return p.Standing == Doubtful })
 }
 
+// Approved reports whether people approved every refund of an action that is in
+// doubt, when it was begun.
+func Approved(positions []Position) bool {
+	return Doubt(positions) && !slices.ContainsFunc(positions, func(p Position) bool {
+		return p.Standing == Doubtful && len(p.Intent.GetApprovalIds()) == 0
+	})
+}
+
 var (
 	// ErrNoIntent: an outcome for a key that was never begun.
 	ErrNoIntent = errors.New("no intent for this key")
