@@ -8,10 +8,11 @@ import (
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
 )
 
-// cancel withdraws the keys of an action, or says what has begun. Whichever of
-// cancel and execute writes to the order's entry first decides. What is in doubt
-// is looked up, never sent: when it is proven absent its key is withdrawn too.
-// A stop does not hold a cancel: it moves no money.
+// cancel withdraws the keys of an action of which nothing was done, and says
+// what has begun. Whichever of cancel and execute writes to the order's entry
+// first decides. What was begun is looked up before, never sent: what is proven
+// absent is withdrawn too, and what exists is told. A stop does not hold
+// a cancel: it moves no money.
 func (x *executor) cancel(ctx context.Context, t *task) (*amendsv1.EffectResult, error) {
 	return x.decide(ctx, t, func() (*amendsv1.EffectResult, error) { return x.tryCancel(ctx, t) })
 }
@@ -20,6 +21,18 @@ func (x *executor) tryCancel(ctx context.Context, t *task) (*amendsv1.EffectResu
 	e, err := x.loadEntry(ctx, t.tenant(), t.order())
 	if err != nil {
 		return nil, err
+	}
+	var refused error
+	if positions, err := ledger.Positions(e.EffectEntry, t.action, t.sha); err == nil && ledger.Unproven(positions) {
+		var after entry
+		switch after, refused, err = x.lookUp(ctx, t, e, positions); {
+		case unreadable(err): // what the entry says is enough to withdraw
+			x.log.Warn("refund that was begun not looked up", slog.String("case", t.env.GetCaseId()), slog.Any("error", err))
+		case err != nil:
+			return nil, err
+		case after.seq != e.seq:
+			return nil, errMoved
+		}
 	}
 	next, err := ledger.WriteTombstones(e.EffectEntry, t.action, t.cancel, x.at(t.at))
 	if err != nil {
@@ -34,21 +47,9 @@ func (x *executor) tryCancel(ctx context.Context, t *task) (*amendsv1.EffectResu
 		}
 	}
 	positions, err := ledger.Positions(e.EffectEntry, t.action, t.sha)
-	if err != nil {
-		return x.refuse(ctx, t, nil, err) // NOT_BEGUN when withdrawn
-	}
-	if !ledger.Doubt(positions) {
-		return x.conclude(ctx, t, positions), nil
-	}
-	after, refused, err := x.lookUp(ctx, t, e, positions)
 	switch {
-	case unreadable(err):
-		x.log.Warn("refund in doubt not looked up", slog.String("case", t.env.GetCaseId()), slog.Any("error", err))
-		return x.conclude(ctx, t, positions), nil
 	case err != nil:
-		return nil, err
-	case after.seq != e.seq:
-		return nil, errMoved
+		return x.refuse(ctx, t, positions, err) // NOT_BEGUN when withdrawn
 	case refused != nil:
 		return x.refuse(ctx, t, positions, refused)
 	}

@@ -63,7 +63,15 @@
 //
 // A custodian's signed answer settles a doubt where it can be so (package
 // ledger); the signature is checked against the executor's own registry, and
-// a wrong answer leaves the doubt as it was. Confirm and settle call nothing.
+// a wrong answer leaves the doubt as it was. That there is no refund is final
+// for the action: an older delivery of it begins nothing. Where nothing was ever
+// begun that answer withdraws the keys. Confirm and settle call nothing.
+//
+// A cancel withdraws every key of which nothing was done, also when others of the
+// action were made, refused or are in doubt; what is in doubt is then never sent
+// again, only looked up. An action that was made in part and withdrawn for the
+// rest is answered REFUSED, withdrawn_in_part, with both outcomes: people end it.
+// Confirm and cancel look up what is thought to have done nothing, too.
 //
 // The approver registry is read again whenever a signature is judged: a key that
 // was added or revoked counts from the next intent on. Without a valid registry

@@ -88,11 +88,15 @@ func (x *executor) tryBegin(ctx context.Context, t *task) (entry, *amendsv1.Effe
 	}
 	positions, err := ledger.Positions(e.EffectEntry, t.action, t.sha)
 	if err != nil {
-		res, err := x.refuse(ctx, t, nil, err)
+		res, err := x.refuse(ctx, t, positions, err)
 		return entry{}, res, err
 	}
 	if settled(positions) {
 		return entry{}, x.conclude(ctx, t, positions), nil
+	}
+	if over := ledger.Over(positions, t.sha); over != nil {
+		res, err := x.recover(ctx, t, e, positions, over)
+		return entry{}, res, err
 	}
 	if stopped {
 		res, err := x.hold(ctx, t, e, positions)

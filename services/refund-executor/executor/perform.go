@@ -60,7 +60,7 @@ func (x *executor) perform(ctx context.Context, t *task, e entry) (*amendsv1.Eff
 		}
 	}
 	if positions, err = ledger.Positions(e.EffectEntry, t.action, t.sha); err != nil {
-		return nil, err
+		return x.refuse(ctx, t, positions, err) // withdrawn, or settled, since nothing was done
 	}
 	res := x.conclude(ctx, t, positions)
 	if held && ledger.Worst(res.GetClass(), amendsv1.EffectClass_EFFECT_CLASS_HELD) == amendsv1.EffectClass_EFFECT_CLASS_HELD {

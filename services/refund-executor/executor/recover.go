@@ -47,7 +47,7 @@ func (x *executor) view(ctx context.Context, t *task, e entry) (ledger.Look, err
 }
 
 // recover answers for an action of which a refund was begun and which may not be
-// sent now: by what the provider shows. What stays in doubt is answered with
+// sent, now or ever: by what the provider shows. What stays in doubt is answered with
 // the reason why it could not be sent.
 func (x *executor) recover(ctx context.Context, t *task, e entry, positions []ledger.Position, why error) (*amendsv1.EffectResult, error) {
 	after, refused, err := x.lookUp(ctx, t, e, positions)
@@ -63,7 +63,7 @@ func (x *executor) recover(ctx context.Context, t *task, e entry, positions []le
 	now, err := ledger.Positions(after.EffectEntry, t.action, t.sha)
 	switch {
 	case err != nil:
-		return nil, err
+		return x.refuse(ctx, t, now, err)
 	case settled(now):
 		return x.conclude(ctx, t, now), nil
 	case ledger.Doubt(now):
@@ -101,7 +101,7 @@ func (x *executor) hold(ctx context.Context, t *task, e entry, positions []ledge
 			x.log.Warn("refund in doubt is a person's matter", slog.String("case", t.env.GetCaseId()), slog.Any("error", refused))
 		}
 		if positions, err = ledger.Positions(after.EffectEntry, t.action, t.sha); err != nil {
-			return nil, err
+			return x.refuse(ctx, t, positions, err)
 		}
 		if settled(positions) {
 			return x.conclude(ctx, t, positions), nil

@@ -50,9 +50,11 @@ func (x *executor) refuse(ctx context.Context, t *task, positions []ledger.Posit
 }
 
 // undecided makes a refusal one that does not end the case: where money may have
-// moved, a check that fails says nothing about it. What was withdrawn stays so.
+// moved, a check that fails says nothing about it. What was withdrawn stays so,
+// and what a person settled.
 func undecided(err error) error {
-	if r, ok := errors.AsType[*ledger.Refusal](err); ok && r.Class == amendsv1.EffectClass_EFFECT_CLASS_REFUSED {
+	r, ok := errors.AsType[*ledger.Refusal](err)
+	if ok && r.Class == amendsv1.EffectClass_EFFECT_CLASS_REFUSED && r.Reason != ledger.ReasonSettledAbsent {
 		return ledger.Undecidable(r.Reason, "%w", r.Err)
 	}
 	return err

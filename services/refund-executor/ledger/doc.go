@@ -26,6 +26,9 @@
 //     from when the broker stored the intent; a refund is the outcome of one
 //     intent.
 //
+//   - What a person settled not to exist is over: no delivery of that action
+//     begins it, only a newer action may.
+//
 //   - A status that was read moves on; what a webhook said moves nothing.
 //
 // A provider's refund is matched to an intent by reference, which is the

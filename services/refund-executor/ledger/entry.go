@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -21,60 +20,6 @@ const (
 	// MaxCalls bounds how often one intent's call is begun.
 	MaxCalls = 100
 )
-
-// Standing is how far one refund of an action has come.
-type Standing int
-
-// The standings.
-const (
-	// Fresh: nothing is recorded.
-	Fresh Standing = iota + 1
-	// Idle: it was begun, and provably nothing was done.
-	Idle
-	// Doubtful: it was begun, and what came of it is not known.
-	Doubtful
-	// Settled: acknowledged or refused; final.
-	Settled
-)
-
-// Position is one refund of an action and what the entry says of it.
-type Position struct {
-	Refund *amendsv1.ActionRefund
-	// Intent is nil when fresh.
-	Intent   *amendsv1.EffectIntent
-	Standing Standing
-}
-
-// Open reports whether the refund is not settled.
-func (p Position) Open() bool { return p.Standing != Settled }
-
-// Positions looks an action up in an order's entry, which may be nil. It
-// refuses an action whose key is withdrawn, or was used with other parameters.
-// An intent that provably did nothing may be taken over by a newer action for
-// the same payment and amount.
-func Positions(e *amendsv1.EffectEntry, a *amendsv1.ActionRecord, sha string) ([]Position, error) {
-	out := make([]Position, 0, len(a.GetRefunds()))
-	for _, r := range a.GetRefunds() {
-		p := Position{Refund: r, Intent: find(e, r.GetIdempotencyKey()), Standing: Fresh}
-		if p.Intent != nil {
-			p.Standing = standing(p.Intent)
-			if !sameParameters(p.Intent, a, r) || p.Standing != Idle && p.Intent.GetActionSha256() != sha {
-				return nil, Refuse(ReasonKeyReused, "key %s was begun for action %s", r.GetIdempotencyKey(), p.Intent.GetActionSha256())
-			}
-		}
-		// A refund that exists is never talked away, not even by a tombstone
-		// that should not be there.
-		if t := tombstone(e, r.GetIdempotencyKey()); t != nil && p.Intent.GetOutcome().GetRefundId() == "" {
-			return nil, &Refusal{
-				Class: amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN, Reason: ReasonCancelled,
-				Err:            fmt.Errorf("key %s was withdrawn", r.GetIdempotencyKey()),
-				CancelRevision: t.GetCancelRevision(),
-			}
-		}
-		out = append(out, p)
-	}
-	return out, nil
-}
 
 func sameParameters(in *amendsv1.EffectIntent, a *amendsv1.ActionRecord, r *amendsv1.ActionRefund) bool {
 	return in.GetCaseId() == a.GetCaseId() && in.GetPaymentId() == r.GetPaymentId() && money.Equal(in.GetAmount(), r.GetAmount())

@@ -34,6 +34,9 @@ type Begin struct {
 // call number; one in doubt also keeps the beginning and the approvals it was
 // begun under.
 func WriteIntent(e *amendsv1.EffectEntry, b Begin) (*amendsv1.EffectEntry, error) {
+	if err := Over(b.Positions, b.SHA256); err != nil {
+		return nil, err
+	}
 	for _, in := range e.GetIntents() {
 		for _, id := range b.ApprovalIDs {
 			if slices.Contains(in.GetApprovalIds(), id) && in.GetActionSha256() != b.SHA256 {
@@ -91,29 +94,4 @@ func FirstBegun(in *amendsv1.EffectIntent) time.Time {
 		return in.GetBegunAt().AsTime()
 	}
 	return in.GetFirstBegunAt().AsTime()
-}
-
-// WriteTombstones gives the entry in which every key of an action is
-// withdrawn. It gives nil when there is nothing to write: all are withdrawn
-// already, or one was begun and may have moved money, which Positions then
-// shows.
-func WriteTombstones(e *amendsv1.EffectEntry, a *amendsv1.ActionRecord, revision uint64, at time.Time) (*amendsv1.EffectEntry, error) {
-	n, changed := reopen(e, a.GetTenant(), a.GetOrderId()), false
-	for _, r := range a.GetRefunds() {
-		key := r.GetIdempotencyKey()
-		if in := find(n, key); in != nil && standing(in) != Idle {
-			return nil, nil
-		}
-		if tombstone(n, key) == nil {
-			n.Tombstones = append(n.Tombstones, &amendsv1.Tombstone{IdempotencyKey: key, CaseId: a.GetCaseId(), CancelRevision: revision, At: timestamppb.New(at)})
-			changed = true
-		}
-	}
-	if !changed {
-		return nil, nil
-	}
-	if err := seal(n); err != nil {
-		return nil, err
-	}
-	return n, nil
 }

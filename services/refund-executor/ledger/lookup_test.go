@@ -54,7 +54,7 @@ func TestARefundIsOneIntentsMONEY3(t *testing.T) {
 	}
 	settle := func(e *amendsv1.EffectEntry, a *amendsv1.ActionRecord, id string) (*amendsv1.EffectEntry, error) {
 		return ledger.WriteSettlement(e, ledger.Settling{
-			Positions: positions(t, e, a), By: "maya", Look: look(shows(mine, hand)), At: now,
+			Action: a, SHA256: sha(t, a), Positions: positions(t, e, a), By: "maya", Look: look(shows(mine, hand)), At: now,
 			Answers: []*amendsv1.Settlement{{IdempotencyKey: a.GetRefunds()[0].GetIdempotencyKey(), RefundId: id}},
 		})
 	}
@@ -91,7 +91,7 @@ func TestASettledRefundCountsOnceMONEY1MONEY4(t *testing.T) {
 	hand := made("rf_2", "pay_b", "", 150000)
 	e := begin(t, nil, one, "apr-1")
 	next, err := ledger.WriteSettlement(e, ledger.Settling{
-		Positions: positions(t, e, one), By: "maya", Look: look(shows(hand)), At: now,
+		Action: one, SHA256: sha(t, one), Positions: positions(t, e, one), By: "maya", Look: look(shows(hand)), At: now,
 		Answers: []*amendsv1.Settlement{{IdempotencyKey: one.GetRefunds()[0].GetIdempotencyKey(), RefundId: "rf_2"}},
 	})
 	if err != nil {
@@ -116,7 +116,7 @@ func TestASettlementIsWhole(t *testing.T) {
 		"undecidable " + ledger.ReasonSettleUnknown:    {"rf_1", "rf_9"},
 		"ok": {"rf_1", ""},
 	} {
-		s := ledger.Settling{Positions: positions(t, e, a), By: "maya", Look: look(shows(made("rf_1", "pay_b", "", 100000))), At: now}
+		s := ledger.Settling{Action: a, SHA256: sha(t, a), Positions: positions(t, e, a), By: "maya", Look: look(shows(made("rf_1", "pay_b", "", 100000))), At: now}
 		for i, id := range ids {
 			s.Answers = append(s.Answers, &amendsv1.Settlement{IdempotencyKey: a.GetRefunds()[i].GetIdempotencyKey(), RefundId: id})
 		}

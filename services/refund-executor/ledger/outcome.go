@@ -78,16 +78,20 @@ func WriteOutcome(e *amendsv1.EffectEntry, key string, call uint32, a Answer, at
 }
 
 // Result answers a task with what the entry says of the action's refunds.
-// Refunds that were never begun are left out; a doubt without an outcome reads
-// as unknown.
+// Refunds that were never begun are left out unless they are withdrawn; a doubt
+// without an outcome reads as unknown. Where a part was made and the rest is
+// withdrawn the answer to the whole is a refusal: nothing more will follow, and
+// people have to see both.
 func Result(sha string, positions []Position) *amendsv1.EffectResult {
-	res := &amendsv1.EffectResult{ActionSha256: sha}
+	res, made := &amendsv1.EffectResult{ActionSha256: sha}, false
 	for _, p := range positions {
-		if p.Intent == nil {
-			continue
-		}
 		o := proto.CloneOf(p.Intent.GetOutcome())
-		if o == nil {
+		switch {
+		case p.Standing == Withdrawn:
+			o = p.outcome()
+		case p.Intent == nil:
+			continue
+		case o == nil:
 			o = &amendsv1.EffectOutcome{Class: amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN, Reason: ReasonOpen, At: p.Intent.GetBegunAt()}
 		}
 		res.Refunds = append(res.Refunds, &amendsv1.RefundResult{
@@ -96,9 +100,13 @@ func Result(sha string, positions []Position) *amendsv1.EffectResult {
 		if Worst(res.GetClass(), o.GetClass()) != res.GetClass() {
 			res.Class, res.Reason = o.GetClass(), o.GetReason()
 		}
-		if begun := p.Intent.GetBegunAt(); res.GetBegunAt() == nil || begun.AsTime().Before(res.GetBegunAt().AsTime()) {
+		if begun := p.Intent.GetBegunAt(); begun != nil && (res.GetBegunAt() == nil || begun.AsTime().Before(res.GetBegunAt().AsTime())) {
 			res.BegunAt = begun
 		}
+		made = made || o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED
+	}
+	if made && res.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN {
+		res.Class, res.Reason = amendsv1.EffectClass_EFFECT_CLASS_REFUSED, ReasonWithdrawnInPart
 	}
 	return res
 }

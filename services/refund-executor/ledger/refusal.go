@@ -38,6 +38,9 @@ const (
 	// ReasonEqualRefund: a refund of as much on the same payment is nobody's;
 	// a person has to say whether it is the one in doubt.
 	ReasonEqualRefund = "equal_refund_elsewhere"
+	// ReasonWithdrawnInPart: a part of the action was done, or may have been,
+	// and the rest is withdrawn.
+	ReasonWithdrawnInPart = "withdrawn_in_part"
 	// ReasonNothingBegun: no intent was ever written for the action.
 	ReasonNothingBegun = "nothing_begun"
 )
