@@ -69,7 +69,7 @@ func settleAttempts() []attempt {
 		{asBoth, "settles before anything was begun", func(s *siege) string {
 			a := s.twice(200000)
 			return s.settling(a, s.settlement(s.keys["sam-1"], a, nil))
-		}, "nothing_begun"},
+		}, "settled_absent"},
 		{asBoth, "a custodian says none of a refund that was made; the task once more", spent(func(s *siege, a *amendsv1.ActionRecord, d *amendsv1.SignedDecision) string {
 			if got := s.settling(a, s.settlement(s.keys["sam-1"], a, nil)); got != "acknowledged" {
 				return "settled: " + got
