@@ -119,7 +119,7 @@ func (s *step) context() string {
 	case *amendsv1.EffectResult:
 		of := s.rec.GetActionSha256()
 		if s.task.GetSlice() == amendsv1.Slice_SLICE_CONFIRM {
-			of = s.rec.GetEffect().GetActionSha256()
+			of = doubted(s.rec).GetEffect().GetActionSha256()
 		}
 		if p.GetActionSha256() != of {
 			return "action_mismatch"

@@ -41,28 +41,25 @@ func (s *step) newsOf(e *amendsv1.ProviderEvent) bool {
 	return strings.HasPrefix(e.GetKind(), refundFamily) && s.ownRefund(e.GetObjectId()) && st != requested && st != reconciling
 }
 
-// EffectAction gives the action that a record's effect is of, or nil.
-func EffectAction(rec *amendsv1.CaseRecord) *amendsv1.ActionRecord {
-	if rec.GetAction() != nil && rec.GetActionSha256() == rec.GetEffect().GetActionSha256() {
-		return rec.GetAction()
+// doubted gives the effect whose refunds the next question, or the open one, is
+// about: that of the first hint.
+func doubted(rec *amendsv1.CaseRecord) *amendsv1.PastEffect {
+	if len(rec.GetUnconfirmed()) == 0 {
+		return nil
 	}
-	return rec.GetEffectAction()
+	return madeBy(rec, rec.GetUnconfirmed()[0].GetObjectId())
 }
 
-// setAction puts an action, or none, into the place of the current one. What
-// refunds were made by stays known.
-func (s *step) setAction(a *amendsv1.ActionRecord, sum string) {
-	if old := EffectAction(s.rec); old != nil && s.refunded() {
-		s.rec.EffectAction = old
+// together is how many of the first hints are about refunds of one action.
+func together(rec *amendsv1.CaseRecord) int {
+	sum, n := doubted(rec).GetEffect().GetActionSha256(), 0
+	for _, e := range first(rec.GetUnconfirmed(), maxAsked) {
+		if madeBy(rec, e.GetObjectId()).GetEffect().GetActionSha256() != sum {
+			break
+		}
+		n++
 	}
-	s.rec.Action, s.rec.ActionSha256 = a, sum
-}
-
-// dropConfirmation forgets what was to be asked about an effect that another
-// one takes the place of; the executor's sweep still watches those refunds.
-func (s *step) dropConfirmation() {
-	s.cancelTasks("superseded", amendsv1.Slice_SLICE_CONFIRM)
-	s.rec.Unconfirmed, s.rec.Confirming = nil, 0
+	return n
 }
 
 // keepNews keeps a hint for the next question, once.
@@ -80,11 +77,11 @@ func (s *step) askConfirmation() {
 	n := s.node(TaskID(s.rec.GetCaseId(), confirmTask))
 	switch {
 	case len(s.rec.GetUnconfirmed()) == 0 || n != nil && running(n) != nil:
-	case EffectAction(s.rec) == nil || n != nil && len(n.GetAttempts()) >= maxConfirms:
+	case doubted(s.rec).GetAction() == nil || n != nil && len(n.GetAttempts()) >= maxConfirms:
 		s.task, s.attempt, s.failure, s.retryable = n, nil, "confirmations_spent", false
 		s.raise(EventUnconfirmed)
 	default:
-		s.rec.Confirming = uint32(min(len(s.rec.GetUnconfirmed()), maxAsked))
+		s.rec.Confirming = uint32(together(s.rec)) //nolint:gosec // at most maxAsked
 		s.dispatch(amendsv1.Slice_SLICE_CONFIRM, confirmTask)
 	}
 }
@@ -92,7 +89,7 @@ func (s *step) askConfirmation() {
 // confirmEvent says what the executor's read of the case's refunds came to.
 func (s *step) confirmEvent(m *amendsv1.EffectResult) Event {
 	all := true
-	for _, made := range s.rec.GetEffect().GetRefunds() {
+	for _, made := range doubted(s.rec).GetEffect().GetRefunds() {
 		if made.GetOutcome().GetRefundId() == "" {
 			continue
 		}
@@ -161,21 +158,21 @@ var (
 		said := s.rec.GetFailedRefunds()
 		s.rec.FailedRefunds = nil
 		for _, id := range said {
-			if s.ownRefund(id) {
-				s.keepNews(&amendsv1.ProviderEvent{OrderId: s.rec.GetTriage().GetOrderId(), Kind: refundFailed, ObjectId: id})
+			if e := madeBy(s.rec, id); e != nil {
+				s.keepNews(&amendsv1.ProviderEvent{OrderId: e.GetAction().GetOrderId(), Kind: refundFailed, ObjectId: id})
 			}
 		}
 		s.askConfirmation()
 	}}
 	recordStatuses = Effect{"record how the refunds stand", func(s *step) {
 		m, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
-		for _, made := range s.rec.GetEffect().GetRefunds() {
+		for _, made := range doubted(s.rec).GetEffect().GetRefunds() {
 			r := sameRefund(m, made)
 			if st := readStatus(r); made.GetOutcome().GetRefundId() != "" && (moving(st) || failed(st)) {
 				made.Outcome.ProviderStatus, made.ReadBack = st, proto.CloneOf(r.GetReadBack())
 			}
 		}
-		s.say("executor: read again%s", refundNames(s.rec.GetEffect()))
+		s.say("executor: read again%s", refundNames(doubted(s.rec).GetEffect()))
 	}}
 	confirmNext = Effect{"confirm task for what came meanwhile", func(s *step) {
 		s.succeed()

@@ -156,7 +156,7 @@ func assignment(rec *amendsv1.CaseRecord, n *amendsv1.TaskNode, a *amendsv1.Atte
 	case amendsv1.Slice_SLICE_CANCEL:
 		out.Input = &amendsv1.TaskAssign_Cancel{Cancel: &amendsv1.CancelOrder{Action: rec.GetAction(), CancelRevision: rec.GetCancelRevision()}}
 	case amendsv1.Slice_SLICE_CONFIRM:
-		out.Input = &amendsv1.TaskAssign_Confirm{Confirm: &amendsv1.ConfirmOrder{Action: EffectAction(rec), Events: first(rec.GetUnconfirmed(), int(rec.GetConfirming()))}}
+		out.Input = &amendsv1.TaskAssign_Confirm{Confirm: &amendsv1.ConfirmOrder{Action: doubted(rec).GetAction(), Events: first(rec.GetUnconfirmed(), int(rec.GetConfirming()))}}
 	case amendsv1.Slice_SLICE_SETTLE:
 		out.Input = &amendsv1.TaskAssign_Settle{Settle: &amendsv1.SettleOrder{Action: rec.GetAction(), Decision: rec.GetSettlement()}}
 	default: // no such slice: the assignment stays without input, and sealing refuses it

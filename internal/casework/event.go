@@ -191,16 +191,6 @@ func (s *step) foreign() string {
 	return ""
 }
 
-// ownRefund reports whether a refund is one this case made.
-func (s *step) ownRefund(id string) bool {
-	for _, r := range s.rec.GetEffect().GetRefunds() {
-		if r.GetOutcome().GetRefundId() == id {
-			return true
-		}
-	}
-	return false
-}
-
 // fromOutside reports whether an input is a customer's or the provider's.
 func fromOutside(in Input) bool {
 	switch in.Payload.(type) {

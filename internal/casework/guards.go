@@ -43,19 +43,6 @@ var neverRefunded = Guard{"no refund was made", func(s *step) bool { return !s.r
 
 func (s *step) moved() bool { return s.rec.GetOutcomeUnknown() || s.refunded() }
 
-// refunded reports whether this case made a refund, by this action or another.
-func (s *step) refunded() bool {
-	if s.rec.GetEffectAction() != nil {
-		return true
-	}
-	for _, r := range s.rec.GetEffect().GetRefunds() {
-		if r.GetOutcome().GetRefundId() != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // Guards of the merge.
 var (
 	findsRefund     = finds("complete, no conflict, eligible", entitlement.Refund)

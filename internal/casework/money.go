@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/entitlement"
 	"github.com/amends-dev/amends/internal/evidence"
@@ -158,10 +156,7 @@ var (
 	}}
 	recordEffect = Effect{"record the effect", func(s *step) {
 		e, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
-		if old := s.rec.GetEffect(); old != nil && old.GetActionSha256() != e.GetActionSha256() {
-			s.dropConfirmation()
-		}
-		s.rec.Effect = proto.CloneOf(e)
+		s.setEffect(e)
 		s.say("executor: %s%s", effectWord(e.GetClass()), refundNames(e))
 		if e.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
 			s.rec.OutcomeUnknown = false
@@ -236,7 +231,7 @@ func refundNames(e *amendsv1.EffectResult) string {
 	var b strings.Builder
 	for _, r := range e.GetRefunds() {
 		if id := r.GetOutcome().GetRefundId(); id != "" {
-			b.WriteString(", " + id + " " + statusWord(r.GetOutcome().GetProviderStatus()) + " on " + r.GetPaymentId())
+			b.WriteString(", " + id + " " + statusWord(readStatus(r)) + " on " + r.GetPaymentId())
 		}
 	}
 	return b.String()

@@ -40,10 +40,8 @@ func Packet(rec *amendsv1.CaseRecord) *amendsv1.CustodyPacket {
 			p.RiskMarkers = addOnce(p.RiskMarkers, "message_"+strings.ToLower(strings.TrimPrefix(f.String(), "TEXT_FLAG_")))
 		}
 	}
-	for _, r := range rec.GetEffect().GetRefunds() {
-		if id := r.GetOutcome().GetRefundId(); id != "" {
-			p.CompletedActions = append(p.CompletedActions, "refund "+id+" of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+": "+statusWord(r.GetOutcome().GetProviderStatus()))
-		}
+	for _, r := range Made(rec) {
+		p.CompletedActions = append(p.CompletedActions, "refund "+r.GetOutcome().GetRefundId()+" of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+": "+statusWord(readStatus(r)))
 	}
 	if rec.GetCancelRevision() > 0 {
 		p.Corrections = append(p.Corrections, "the customer withdrew")
@@ -87,16 +85,16 @@ func moneyQuestions(rec *amendsv1.CaseRecord) (out []string) {
 		out = append(out, "does the refund of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+" exist? settle "+r.GetIdempotencyKey()+" with its refund id, or none")
 	}
 	if rec.GetOutcomeUnknown() {
-		out = append(out, "the executor could not tell: "+orDefault(rec.GetEffect().GetReason(), "no answer"))
+		out = append(out, "the executor could not tell: "+orDefault(answerOf(rec).GetReason(), "no answer"))
 		for _, t := range rec.GetTasks() {
 			if t.GetSlice() == amendsv1.Slice_SLICE_SETTLE && t.GetReason() != "" {
 				out = append(out, "the last answer of a custodian did not settle it: "+t.GetReason())
 			}
 		}
 	}
-	for _, r := range rec.GetEffect().GetRefunds() {
-		if o := r.GetOutcome(); o.GetRefundId() != "" && failed(o.GetProviderStatus()) {
-			out = append(out, "refund "+o.GetRefundId()+" of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+" is "+statusWord(o.GetProviderStatus())+": what does the customer get instead?")
+	for _, r := range Made(rec) {
+		if st := readStatus(r); failed(st) {
+			out = append(out, "refund "+r.GetOutcome().GetRefundId()+" of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+" is "+statusWord(st)+": what does the customer get instead?")
 		}
 	}
 	for _, e := range rec.GetUnconfirmed() {

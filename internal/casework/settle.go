@@ -23,11 +23,16 @@ func inDoubt(rec *amendsv1.CaseRecord) []*amendsv1.ActionRefund {
 	return out
 }
 
-func settledIn(rec *amendsv1.CaseRecord, key string) bool {
+// answerOf gives what the executor said of the current action, or nil.
+func answerOf(rec *amendsv1.CaseRecord) *amendsv1.EffectResult {
 	if rec.GetEffect().GetActionSha256() != rec.GetActionSha256() {
-		return false
+		return nil
 	}
-	for _, r := range rec.GetEffect().GetRefunds() {
+	return rec.GetEffect()
+}
+
+func settledIn(rec *amendsv1.CaseRecord, key string) bool {
+	for _, r := range answerOf(rec).GetRefunds() {
 		if o := r.GetOutcome(); r.GetIdempotencyKey() == key {
 			return o.GetRefundId() != "" || o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_REFUSED
 		}

@@ -62,10 +62,16 @@ func (a *Account) Take(rec *amendsv1.CaseRecord) {
 		a.Told = map[string]Told{}
 	}
 	newer := rec.GetVersion() >= a.Version
-	for _, r := range rec.GetEffect().GetRefunds() {
+	order := map[string]string{}
+	for _, e := range Effects(rec) {
+		for _, r := range e.GetEffect().GetRefunds() {
+			order[r.GetIdempotencyKey()] = orDefault(e.GetAction().GetOrderId(), orderOf(rec))
+		}
+	}
+	for _, r := range Made(rec) {
 		o := r.GetOutcome()
 		have, known := a.Told[r.GetIdempotencyKey()]
-		if o.GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED || o.GetRefundId() == "" || known && !newer {
+		if o.GetClass() != amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED || known && !newer {
 			continue
 		}
 		at := rec.GetUpdatedAt().AsTime()
@@ -73,7 +79,7 @@ func (a *Account) Take(rec *amendsv1.CaseRecord) {
 			at = have.At // what happens to the case later makes this no younger
 		}
 		a.Told[r.GetIdempotencyKey()] = Told{
-			OrderID: orderOf(rec), PaymentID: r.GetPaymentId(), RefundID: o.GetRefundId(), Amount: r.GetAmount(), Status: o.GetProviderStatus(), At: at,
+			OrderID: order[r.GetIdempotencyKey()], PaymentID: r.GetPaymentId(), RefundID: o.GetRefundId(), Amount: r.GetAmount(), Status: readStatus(r), At: at,
 		}
 	}
 	if !newer {

@@ -393,11 +393,15 @@ type CaseRecord struct {
 	Unconfirmed []*ProviderEvent `protobuf:"bytes,50,rep,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
 	// The custodian's answer the executor is to settle the effect with.
 	Settlement *CustodyDecision `protobuf:"bytes,51,opt,name=settlement,proto3" json:"settlement,omitempty"`
-	// The action that effect is of, once another, or none, took its place.
+	// The action that effect is of, while another, or none, has its place.
 	EffectAction *ActionRecord `protobuf:"bytes,52,opt,name=effect_action,json=effectAction,proto3" json:"effect_action,omitempty"`
 	// So many of unconfirmed the executor is being asked about.
-	Confirming    uint32       `protobuf:"varint,53,opt,name=confirming,proto3" json:"confirming,omitempty"`
-	Replies       []*SentReply `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
+	Confirming uint32 `protobuf:"varint,53,opt,name=confirming,proto3" json:"confirming,omitempty"`
+	// What became of earlier actions, oldest first.
+	PastEffects []*PastEffect `protobuf:"bytes,54,rep,name=past_effects,json=pastEffects,proto3" json:"past_effects,omitempty"`
+	// Since when the emergency stop holds the case's effect.
+	HeldSince     *timestamppb.Timestamp `protobuf:"bytes,55,opt,name=held_since,json=heldSince,proto3" json:"held_since,omitempty"`
+	Replies       []*SentReply           `protobuf:"bytes,46,rep,name=replies,proto3" json:"replies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -719,9 +723,76 @@ func (x *CaseRecord) GetConfirming() uint32 {
 	return 0
 }
 
+func (x *CaseRecord) GetPastEffects() []*PastEffect {
+	if x != nil {
+		return x.PastEffects
+	}
+	return nil
+}
+
+func (x *CaseRecord) GetHeldSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.HeldSince
+	}
+	return nil
+}
+
 func (x *CaseRecord) GetReplies() []*SentReply {
 	if x != nil {
 		return x.Replies
+	}
+	return nil
+}
+
+// PastEffect is what became of an action that another took the place of.
+type PastEffect struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Action        *ActionRecord          `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	Effect        *EffectResult          `protobuf:"bytes,2,opt,name=effect,proto3" json:"effect,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PastEffect) Reset() {
+	*x = PastEffect{}
+	mi := &file_amends_v1_case_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PastEffect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PastEffect) ProtoMessage() {}
+
+func (x *PastEffect) ProtoReflect() protoreflect.Message {
+	mi := &file_amends_v1_case_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PastEffect.ProtoReflect.Descriptor instead.
+func (*PastEffect) Descriptor() ([]byte, []int) {
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *PastEffect) GetAction() *ActionRecord {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *PastEffect) GetEffect() *EffectResult {
+	if x != nil {
+		return x.Effect
 	}
 	return nil
 }
@@ -738,7 +809,7 @@ type RecordedMessage struct {
 
 func (x *RecordedMessage) Reset() {
 	*x = RecordedMessage{}
-	mi := &file_amends_v1_case_proto_msgTypes[4]
+	mi := &file_amends_v1_case_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +821,7 @@ func (x *RecordedMessage) String() string {
 func (*RecordedMessage) ProtoMessage() {}
 
 func (x *RecordedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_case_proto_msgTypes[4]
+	mi := &file_amends_v1_case_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +834,7 @@ func (x *RecordedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedMessage.ProtoReflect.Descriptor instead.
 func (*RecordedMessage) Descriptor() ([]byte, []int) {
-	return file_amends_v1_case_proto_rawDescGZIP(), []int{4}
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RecordedMessage) GetMessageId() string {
@@ -818,7 +889,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_amends_v1_case_proto_msgTypes[5]
+	mi := &file_amends_v1_case_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +901,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_case_proto_msgTypes[5]
+	mi := &file_amends_v1_case_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +914,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_amends_v1_case_proto_rawDescGZIP(), []int{5}
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Decision) GetRefund() bool {
@@ -938,7 +1009,7 @@ type Conflict struct {
 
 func (x *Conflict) Reset() {
 	*x = Conflict{}
-	mi := &file_amends_v1_case_proto_msgTypes[6]
+	mi := &file_amends_v1_case_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1021,7 @@ func (x *Conflict) String() string {
 func (*Conflict) ProtoMessage() {}
 
 func (x *Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_case_proto_msgTypes[6]
+	mi := &file_amends_v1_case_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1034,7 @@ func (x *Conflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
 func (*Conflict) Descriptor() ([]byte, []int) {
-	return file_amends_v1_case_proto_rawDescGZIP(), []int{6}
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Conflict) GetKind() string {
@@ -1010,7 +1081,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_amends_v1_case_proto_msgTypes[7]
+	mi := &file_amends_v1_case_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1093,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_case_proto_msgTypes[7]
+	mi := &file_amends_v1_case_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1106,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_amends_v1_case_proto_rawDescGZIP(), []int{7}
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Reply) GetKind() ReplyKind {
@@ -1093,7 +1164,7 @@ type SentReply struct {
 
 func (x *SentReply) Reset() {
 	*x = SentReply{}
-	mi := &file_amends_v1_case_proto_msgTypes[8]
+	mi := &file_amends_v1_case_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1105,7 +1176,7 @@ func (x *SentReply) String() string {
 func (*SentReply) ProtoMessage() {}
 
 func (x *SentReply) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_case_proto_msgTypes[8]
+	mi := &file_amends_v1_case_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1118,7 +1189,7 @@ func (x *SentReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SentReply.ProtoReflect.Descriptor instead.
 func (*SentReply) Descriptor() ([]byte, []int) {
-	return file_amends_v1_case_proto_rawDescGZIP(), []int{8}
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SentReply) GetKind() ReplyKind {
@@ -1161,7 +1232,7 @@ type Deadlines struct {
 
 func (x *Deadlines) Reset() {
 	*x = Deadlines{}
-	mi := &file_amends_v1_case_proto_msgTypes[9]
+	mi := &file_amends_v1_case_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1244,7 @@ func (x *Deadlines) String() string {
 func (*Deadlines) ProtoMessage() {}
 
 func (x *Deadlines) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_case_proto_msgTypes[9]
+	mi := &file_amends_v1_case_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1257,7 @@ func (x *Deadlines) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deadlines.ProtoReflect.Descriptor instead.
 func (*Deadlines) Descriptor() ([]byte, []int) {
-	return file_amends_v1_case_proto_rawDescGZIP(), []int{9}
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Deadlines) GetCustomerReply() *timestamppb.Timestamp {
@@ -1239,7 +1310,7 @@ type Consumption struct {
 
 func (x *Consumption) Reset() {
 	*x = Consumption{}
-	mi := &file_amends_v1_case_proto_msgTypes[10]
+	mi := &file_amends_v1_case_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1322,7 @@ func (x *Consumption) String() string {
 func (*Consumption) ProtoMessage() {}
 
 func (x *Consumption) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_case_proto_msgTypes[10]
+	mi := &file_amends_v1_case_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1335,7 @@ func (x *Consumption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consumption.ProtoReflect.Descriptor instead.
 func (*Consumption) Descriptor() ([]byte, []int) {
-	return file_amends_v1_case_proto_rawDescGZIP(), []int{10}
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Consumption) GetDelegations() uint32 {
@@ -1362,7 +1433,7 @@ type TimelineEntry struct {
 
 func (x *TimelineEntry) Reset() {
 	*x = TimelineEntry{}
-	mi := &file_amends_v1_case_proto_msgTypes[11]
+	mi := &file_amends_v1_case_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1445,7 @@ func (x *TimelineEntry) String() string {
 func (*TimelineEntry) ProtoMessage() {}
 
 func (x *TimelineEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_case_proto_msgTypes[11]
+	mi := &file_amends_v1_case_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1458,7 @@ func (x *TimelineEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimelineEntry.ProtoReflect.Descriptor instead.
 func (*TimelineEntry) Descriptor() ([]byte, []int) {
-	return file_amends_v1_case_proto_rawDescGZIP(), []int{11}
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TimelineEntry) GetVersion() uint64 {
@@ -1454,7 +1525,7 @@ type HandledInput struct {
 
 func (x *HandledInput) Reset() {
 	*x = HandledInput{}
-	mi := &file_amends_v1_case_proto_msgTypes[12]
+	mi := &file_amends_v1_case_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1537,7 @@ func (x *HandledInput) String() string {
 func (*HandledInput) ProtoMessage() {}
 
 func (x *HandledInput) ProtoReflect() protoreflect.Message {
-	mi := &file_amends_v1_case_proto_msgTypes[12]
+	mi := &file_amends_v1_case_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1550,7 @@ func (x *HandledInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandledInput.ProtoReflect.Descriptor instead.
 func (*HandledInput) Descriptor() ([]byte, []int) {
-	return file_amends_v1_case_proto_rawDescGZIP(), []int{12}
+	return file_amends_v1_case_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HandledInput) GetSender() string {
@@ -1542,7 +1613,7 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06reason\x12(\n" +
 	"\vapprover_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
 	"approverId\x122\n" +
-	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\xf6\x10\n" +
+	"\x10registry_version\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fregistryVersion\"\xf5\x11\n" +
 	"\n" +
 	"CaseRecord\x12!\n" +
 	"\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12\"\n" +
@@ -1595,8 +1666,15 @@ const file_amends_v1_case_proto_rawDesc = "" +
 	"\reffect_action\x184 \x01(\v2\x17.amends.v1.ActionRecordR\feffectAction\x12'\n" +
 	"\n" +
 	"confirming\x185 \x01(\rB\a\xbaH\x04*\x02\x18\x10R\n" +
-	"confirming\x128\n" +
-	"\areplies\x18. \x03(\v2\x14.amends.v1.SentReplyB\b\xbaH\x05\x92\x01\x02\x10 R\areplies\"\xdb\x01\n" +
+	"confirming\x12B\n" +
+	"\fpast_effects\x186 \x03(\v2\x15.amends.v1.PastEffectB\b\xbaH\x05\x92\x01\x02\x10\x10R\vpastEffects\x129\n" +
+	"\n" +
+	"held_since\x187 \x01(\v2\x1a.google.protobuf.TimestampR\theldSince\x128\n" +
+	"\areplies\x18. \x03(\v2\x14.amends.v1.SentReplyB\b\xbaH\x05\x92\x01\x02\x10 R\areplies\"~\n" +
+	"\n" +
+	"PastEffect\x127\n" +
+	"\x06action\x18\x01 \x01(\v2\x17.amends.v1.ActionRecordB\x06\xbaH\x03\xc8\x01\x01R\x06action\x127\n" +
+	"\x06effect\x18\x02 \x01(\v2\x17.amends.v1.EffectResultB\x06\xbaH\x03\xc8\x01\x01R\x06effect\"\xdb\x01\n" +
 	"\x0fRecordedMessage\x12'\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x98\x01$R\tmessageId\x124\n" +
@@ -1708,99 +1786,104 @@ func file_amends_v1_case_proto_rawDescGZIP() []byte {
 }
 
 var file_amends_v1_case_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_amends_v1_case_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_amends_v1_case_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_amends_v1_case_proto_goTypes = []any{
 	(CaseState)(0),                // 0: amends.v1.CaseState
 	(*CaseCommit)(nil),            // 1: amends.v1.CaseCommit
 	(*AppliedInput)(nil),          // 2: amends.v1.AppliedInput
 	(*ApproverCheck)(nil),         // 3: amends.v1.ApproverCheck
 	(*CaseRecord)(nil),            // 4: amends.v1.CaseRecord
-	(*RecordedMessage)(nil),       // 5: amends.v1.RecordedMessage
-	(*Decision)(nil),              // 6: amends.v1.Decision
-	(*Conflict)(nil),              // 7: amends.v1.Conflict
-	(*Reply)(nil),                 // 8: amends.v1.Reply
-	(*SentReply)(nil),             // 9: amends.v1.SentReply
-	(*Deadlines)(nil),             // 10: amends.v1.Deadlines
-	(*Consumption)(nil),           // 11: amends.v1.Consumption
-	(*TimelineEntry)(nil),         // 12: amends.v1.TimelineEntry
-	(*HandledInput)(nil),          // 13: amends.v1.HandledInput
-	(*Envelope)(nil),              // 14: amends.v1.Envelope
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*Triage)(nil),                // 16: amends.v1.Triage
-	(*Pins)(nil),                  // 17: amends.v1.Pins
-	(*TaskNode)(nil),              // 18: amends.v1.TaskNode
-	(*PaymentEvidence)(nil),       // 19: amends.v1.PaymentEvidence
-	(*PolicyReading)(nil),         // 20: amends.v1.PolicyReading
-	(*ActionRecord)(nil),          // 21: amends.v1.ActionRecord
-	(*SignedDecision)(nil),        // 22: amends.v1.SignedDecision
-	(*EffectResult)(nil),          // 23: amends.v1.EffectResult
-	(*Draft)(nil),                 // 24: amends.v1.Draft
-	(*Verification)(nil),          // 25: amends.v1.Verification
-	(*Custody)(nil),               // 26: amends.v1.Custody
-	(*EffectFinding)(nil),         // 27: amends.v1.EffectFinding
-	(*ProviderEvent)(nil),         // 28: amends.v1.ProviderEvent
-	(*CustodyDecision)(nil),       // 29: amends.v1.CustodyDecision
-	(*UntrustedText)(nil),         // 30: amends.v1.UntrustedText
-	(*ActionRefund)(nil),          // 31: amends.v1.ActionRefund
-	(*Claim)(nil),                 // 32: amends.v1.Claim
-	(ReplyKind)(0),                // 33: amends.v1.ReplyKind
-	(ReplyStatus)(0),              // 34: amends.v1.ReplyStatus
+	(*PastEffect)(nil),            // 5: amends.v1.PastEffect
+	(*RecordedMessage)(nil),       // 6: amends.v1.RecordedMessage
+	(*Decision)(nil),              // 7: amends.v1.Decision
+	(*Conflict)(nil),              // 8: amends.v1.Conflict
+	(*Reply)(nil),                 // 9: amends.v1.Reply
+	(*SentReply)(nil),             // 10: amends.v1.SentReply
+	(*Deadlines)(nil),             // 11: amends.v1.Deadlines
+	(*Consumption)(nil),           // 12: amends.v1.Consumption
+	(*TimelineEntry)(nil),         // 13: amends.v1.TimelineEntry
+	(*HandledInput)(nil),          // 14: amends.v1.HandledInput
+	(*Envelope)(nil),              // 15: amends.v1.Envelope
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*Triage)(nil),                // 17: amends.v1.Triage
+	(*Pins)(nil),                  // 18: amends.v1.Pins
+	(*TaskNode)(nil),              // 19: amends.v1.TaskNode
+	(*PaymentEvidence)(nil),       // 20: amends.v1.PaymentEvidence
+	(*PolicyReading)(nil),         // 21: amends.v1.PolicyReading
+	(*ActionRecord)(nil),          // 22: amends.v1.ActionRecord
+	(*SignedDecision)(nil),        // 23: amends.v1.SignedDecision
+	(*EffectResult)(nil),          // 24: amends.v1.EffectResult
+	(*Draft)(nil),                 // 25: amends.v1.Draft
+	(*Verification)(nil),          // 26: amends.v1.Verification
+	(*Custody)(nil),               // 27: amends.v1.Custody
+	(*EffectFinding)(nil),         // 28: amends.v1.EffectFinding
+	(*ProviderEvent)(nil),         // 29: amends.v1.ProviderEvent
+	(*CustodyDecision)(nil),       // 30: amends.v1.CustodyDecision
+	(*UntrustedText)(nil),         // 31: amends.v1.UntrustedText
+	(*ActionRefund)(nil),          // 32: amends.v1.ActionRefund
+	(*Claim)(nil),                 // 33: amends.v1.Claim
+	(ReplyKind)(0),                // 34: amends.v1.ReplyKind
+	(ReplyStatus)(0),              // 35: amends.v1.ReplyStatus
 }
 var file_amends_v1_case_proto_depIdxs = []int32{
 	2,  // 0: amends.v1.CaseCommit.inputs:type_name -> amends.v1.AppliedInput
 	4,  // 1: amends.v1.CaseCommit.record:type_name -> amends.v1.CaseRecord
-	14, // 2: amends.v1.AppliedInput.envelope:type_name -> amends.v1.Envelope
-	15, // 3: amends.v1.AppliedInput.broker_time:type_name -> google.protobuf.Timestamp
-	16, // 4: amends.v1.AppliedInput.triage:type_name -> amends.v1.Triage
+	15, // 2: amends.v1.AppliedInput.envelope:type_name -> amends.v1.Envelope
+	16, // 3: amends.v1.AppliedInput.broker_time:type_name -> google.protobuf.Timestamp
+	17, // 4: amends.v1.AppliedInput.triage:type_name -> amends.v1.Triage
 	3,  // 5: amends.v1.AppliedInput.approver:type_name -> amends.v1.ApproverCheck
 	0,  // 6: amends.v1.CaseRecord.state:type_name -> amends.v1.CaseState
-	15, // 7: amends.v1.CaseRecord.opened_at:type_name -> google.protobuf.Timestamp
-	15, // 8: amends.v1.CaseRecord.updated_at:type_name -> google.protobuf.Timestamp
-	17, // 9: amends.v1.CaseRecord.pins:type_name -> amends.v1.Pins
-	5,  // 10: amends.v1.CaseRecord.messages:type_name -> amends.v1.RecordedMessage
-	16, // 11: amends.v1.CaseRecord.triage:type_name -> amends.v1.Triage
-	18, // 12: amends.v1.CaseRecord.tasks:type_name -> amends.v1.TaskNode
-	19, // 13: amends.v1.CaseRecord.payment:type_name -> amends.v1.PaymentEvidence
-	20, // 14: amends.v1.CaseRecord.policy:type_name -> amends.v1.PolicyReading
-	6,  // 15: amends.v1.CaseRecord.decision:type_name -> amends.v1.Decision
-	21, // 16: amends.v1.CaseRecord.action:type_name -> amends.v1.ActionRecord
-	22, // 17: amends.v1.CaseRecord.approvals:type_name -> amends.v1.SignedDecision
-	23, // 18: amends.v1.CaseRecord.effect:type_name -> amends.v1.EffectResult
-	24, // 19: amends.v1.CaseRecord.draft:type_name -> amends.v1.Draft
-	25, // 20: amends.v1.CaseRecord.verification:type_name -> amends.v1.Verification
-	8,  // 21: amends.v1.CaseRecord.reply:type_name -> amends.v1.Reply
-	26, // 22: amends.v1.CaseRecord.custody:type_name -> amends.v1.Custody
-	7,  // 23: amends.v1.CaseRecord.conflicts:type_name -> amends.v1.Conflict
-	10, // 24: amends.v1.CaseRecord.deadlines:type_name -> amends.v1.Deadlines
-	11, // 25: amends.v1.CaseRecord.consumption:type_name -> amends.v1.Consumption
-	12, // 26: amends.v1.CaseRecord.timeline:type_name -> amends.v1.TimelineEntry
-	13, // 27: amends.v1.CaseRecord.handled:type_name -> amends.v1.HandledInput
-	27, // 28: amends.v1.CaseRecord.findings:type_name -> amends.v1.EffectFinding
-	28, // 29: amends.v1.CaseRecord.unconfirmed:type_name -> amends.v1.ProviderEvent
-	29, // 30: amends.v1.CaseRecord.settlement:type_name -> amends.v1.CustodyDecision
-	21, // 31: amends.v1.CaseRecord.effect_action:type_name -> amends.v1.ActionRecord
-	9,  // 32: amends.v1.CaseRecord.replies:type_name -> amends.v1.SentReply
-	30, // 33: amends.v1.RecordedMessage.text:type_name -> amends.v1.UntrustedText
-	15, // 34: amends.v1.RecordedMessage.received_at:type_name -> google.protobuf.Timestamp
-	31, // 35: amends.v1.Decision.refunds:type_name -> amends.v1.ActionRefund
-	15, // 36: amends.v1.Decision.recheck_at:type_name -> google.protobuf.Timestamp
-	32, // 37: amends.v1.Decision.facts:type_name -> amends.v1.Claim
-	33, // 38: amends.v1.Reply.kind:type_name -> amends.v1.ReplyKind
-	34, // 39: amends.v1.Reply.status:type_name -> amends.v1.ReplyStatus
-	32, // 40: amends.v1.Reply.facts:type_name -> amends.v1.Claim
-	33, // 41: amends.v1.SentReply.kind:type_name -> amends.v1.ReplyKind
-	15, // 42: amends.v1.SentReply.sent_at:type_name -> google.protobuf.Timestamp
-	15, // 43: amends.v1.Deadlines.customer_reply:type_name -> google.protobuf.Timestamp
-	15, // 44: amends.v1.Deadlines.recheck:type_name -> google.protobuf.Timestamp
-	15, // 45: amends.v1.Deadlines.approval:type_name -> google.protobuf.Timestamp
-	15, // 46: amends.v1.Deadlines.effect:type_name -> google.protobuf.Timestamp
-	0,  // 47: amends.v1.TimelineEntry.state:type_name -> amends.v1.CaseState
-	15, // 48: amends.v1.TimelineEntry.at:type_name -> google.protobuf.Timestamp
-	49, // [49:49] is the sub-list for method output_type
-	49, // [49:49] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	16, // 7: amends.v1.CaseRecord.opened_at:type_name -> google.protobuf.Timestamp
+	16, // 8: amends.v1.CaseRecord.updated_at:type_name -> google.protobuf.Timestamp
+	18, // 9: amends.v1.CaseRecord.pins:type_name -> amends.v1.Pins
+	6,  // 10: amends.v1.CaseRecord.messages:type_name -> amends.v1.RecordedMessage
+	17, // 11: amends.v1.CaseRecord.triage:type_name -> amends.v1.Triage
+	19, // 12: amends.v1.CaseRecord.tasks:type_name -> amends.v1.TaskNode
+	20, // 13: amends.v1.CaseRecord.payment:type_name -> amends.v1.PaymentEvidence
+	21, // 14: amends.v1.CaseRecord.policy:type_name -> amends.v1.PolicyReading
+	7,  // 15: amends.v1.CaseRecord.decision:type_name -> amends.v1.Decision
+	22, // 16: amends.v1.CaseRecord.action:type_name -> amends.v1.ActionRecord
+	23, // 17: amends.v1.CaseRecord.approvals:type_name -> amends.v1.SignedDecision
+	24, // 18: amends.v1.CaseRecord.effect:type_name -> amends.v1.EffectResult
+	25, // 19: amends.v1.CaseRecord.draft:type_name -> amends.v1.Draft
+	26, // 20: amends.v1.CaseRecord.verification:type_name -> amends.v1.Verification
+	9,  // 21: amends.v1.CaseRecord.reply:type_name -> amends.v1.Reply
+	27, // 22: amends.v1.CaseRecord.custody:type_name -> amends.v1.Custody
+	8,  // 23: amends.v1.CaseRecord.conflicts:type_name -> amends.v1.Conflict
+	11, // 24: amends.v1.CaseRecord.deadlines:type_name -> amends.v1.Deadlines
+	12, // 25: amends.v1.CaseRecord.consumption:type_name -> amends.v1.Consumption
+	13, // 26: amends.v1.CaseRecord.timeline:type_name -> amends.v1.TimelineEntry
+	14, // 27: amends.v1.CaseRecord.handled:type_name -> amends.v1.HandledInput
+	28, // 28: amends.v1.CaseRecord.findings:type_name -> amends.v1.EffectFinding
+	29, // 29: amends.v1.CaseRecord.unconfirmed:type_name -> amends.v1.ProviderEvent
+	30, // 30: amends.v1.CaseRecord.settlement:type_name -> amends.v1.CustodyDecision
+	22, // 31: amends.v1.CaseRecord.effect_action:type_name -> amends.v1.ActionRecord
+	5,  // 32: amends.v1.CaseRecord.past_effects:type_name -> amends.v1.PastEffect
+	16, // 33: amends.v1.CaseRecord.held_since:type_name -> google.protobuf.Timestamp
+	10, // 34: amends.v1.CaseRecord.replies:type_name -> amends.v1.SentReply
+	22, // 35: amends.v1.PastEffect.action:type_name -> amends.v1.ActionRecord
+	24, // 36: amends.v1.PastEffect.effect:type_name -> amends.v1.EffectResult
+	31, // 37: amends.v1.RecordedMessage.text:type_name -> amends.v1.UntrustedText
+	16, // 38: amends.v1.RecordedMessage.received_at:type_name -> google.protobuf.Timestamp
+	32, // 39: amends.v1.Decision.refunds:type_name -> amends.v1.ActionRefund
+	16, // 40: amends.v1.Decision.recheck_at:type_name -> google.protobuf.Timestamp
+	33, // 41: amends.v1.Decision.facts:type_name -> amends.v1.Claim
+	34, // 42: amends.v1.Reply.kind:type_name -> amends.v1.ReplyKind
+	35, // 43: amends.v1.Reply.status:type_name -> amends.v1.ReplyStatus
+	33, // 44: amends.v1.Reply.facts:type_name -> amends.v1.Claim
+	34, // 45: amends.v1.SentReply.kind:type_name -> amends.v1.ReplyKind
+	16, // 46: amends.v1.SentReply.sent_at:type_name -> google.protobuf.Timestamp
+	16, // 47: amends.v1.Deadlines.customer_reply:type_name -> google.protobuf.Timestamp
+	16, // 48: amends.v1.Deadlines.recheck:type_name -> google.protobuf.Timestamp
+	16, // 49: amends.v1.Deadlines.approval:type_name -> google.protobuf.Timestamp
+	16, // 50: amends.v1.Deadlines.effect:type_name -> google.protobuf.Timestamp
+	0,  // 51: amends.v1.TimelineEntry.state:type_name -> amends.v1.CaseState
+	16, // 52: amends.v1.TimelineEntry.at:type_name -> google.protobuf.Timestamp
+	53, // [53:53] is the sub-list for method output_type
+	53, // [53:53] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_amends_v1_case_proto_init() }
@@ -1824,7 +1907,7 @@ func file_amends_v1_case_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amends_v1_case_proto_rawDesc), len(file_amends_v1_case_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

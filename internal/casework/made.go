@@ -1,0 +1,110 @@
+package casework
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
+)
+
+// A refund that a case made stays in its record, with the action it was made by,
+// whatever other actions come after it.
+
+// maxPastEffects is what a record can hold.
+const maxPastEffects = 16
+
+// EffectAction gives the action that a record's effect is of, or nil.
+func EffectAction(rec *amendsv1.CaseRecord) *amendsv1.ActionRecord {
+	if rec.GetAction() != nil && rec.GetActionSha256() == rec.GetEffect().GetActionSha256() {
+		return rec.GetAction()
+	}
+	return rec.GetEffectAction()
+}
+
+// Effects gives what became of every action of a case, oldest first.
+func Effects(rec *amendsv1.CaseRecord) []*amendsv1.PastEffect {
+	out := slices.Clone(rec.GetPastEffects())
+	if rec.GetEffect() != nil {
+		out = append(out, &amendsv1.PastEffect{Action: EffectAction(rec), Effect: rec.GetEffect()})
+	}
+	return out
+}
+
+// Made gives every refund of a case that has a refund id.
+func Made(rec *amendsv1.CaseRecord) (out []*amendsv1.RefundResult) {
+	for _, e := range Effects(rec) {
+		for _, r := range e.GetEffect().GetRefunds() {
+			if r.GetOutcome().GetRefundId() != "" {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// madeBy gives the effect that a refund is of, or nil.
+func madeBy(rec *amendsv1.CaseRecord, refundID string) *amendsv1.PastEffect {
+	for _, e := range Effects(rec) {
+		if slices.ContainsFunc(e.GetEffect().GetRefunds(), func(r *amendsv1.RefundResult) bool { return r.GetOutcome().GetRefundId() == refundID && refundID != "" }) {
+			return e
+		}
+	}
+	return nil
+}
+
+// refunded reports whether this case made a refund, by this action or another.
+func (s *step) refunded() bool { return len(Made(s.rec)) > 0 }
+
+// ownRefund reports whether a refund is one this case made.
+func (s *step) ownRefund(id string) bool { return madeBy(s.rec, id) != nil }
+
+// setAction puts an action, or none, into the place of the current one. What
+// the effect was of stays known.
+func (s *step) setAction(a *amendsv1.ActionRecord, sum string) {
+	if old := EffectAction(s.rec); old != nil {
+		s.rec.EffectAction = old
+	}
+	s.rec.Action, s.rec.ActionSha256 = a, sum
+}
+
+// setEffect records what the executor says of the current action. Refunds that
+// were made before stay: those of another action with it, those of this one
+// where the answer does not name them.
+func (s *step) setEffect(e *amendsv1.EffectResult) {
+	next := proto.CloneOf(e)
+	if old := s.rec.GetEffect(); old.GetActionSha256() == e.GetActionSha256() {
+		next.Refunds = keepMade(old.GetRefunds(), next.GetRefunds())
+	} else if a := EffectAction(s.rec); a != nil {
+		s.rec.PastEffects = append(s.rec.GetPastEffects(), &amendsv1.PastEffect{Action: a, Effect: old})
+		if len(s.rec.GetPastEffects()) > maxPastEffects { // those that made nothing go first
+			i := max(slices.IndexFunc(s.rec.GetPastEffects(), func(p *amendsv1.PastEffect) bool { return !hasRefund(p.GetEffect()) }), 0)
+			s.rec.PastEffects = slices.Delete(s.rec.GetPastEffects(), i, i+1)
+		}
+	}
+	s.rec.Effect, s.rec.EffectAction = next, nil
+}
+
+func hasRefund(e *amendsv1.EffectResult) bool {
+	return slices.ContainsFunc(e.GetRefunds(), func(r *amendsv1.RefundResult) bool { return r.GetOutcome().GetRefundId() != "" })
+}
+
+// keepMade gives the refunds of a newer answer, and those of an older one whose
+// ids it does not know.
+func keepMade(old, next []*amendsv1.RefundResult) []*amendsv1.RefundResult {
+	for _, o := range old {
+		if o.GetOutcome().GetRefundId() == "" {
+			continue
+		}
+		switch i := slices.IndexFunc(next, func(n *amendsv1.RefundResult) bool { return n.GetIdempotencyKey() == o.GetIdempotencyKey() }); {
+		case i < 0 && len(next) < maxActionRefunds:
+			next = append(next, o)
+		case i >= 0 && next[i].GetOutcome().GetRefundId() == "":
+			next[i] = o
+		}
+	}
+	return next
+}
+
+// maxActionRefunds is how many refunds an action, and an answer to one, can have.
+const maxActionRefunds = 16
