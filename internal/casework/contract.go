@@ -85,13 +85,26 @@ func Contract(rec *amendsv1.CaseRecord, n *amendsv1.TaskNode, a *amendsv1.Attemp
 	return &amendsv1.TaskContract{
 		Source: string(roles.Orchestrator), Target: n.GetTarget(), Slice: n.GetSlice(), StateVersion: n.GetInputVersion(),
 		Owner: n.GetTarget(), FinalOwner: string(roles.Orchestrator), PermittedTools: t.tools,
-		Scope:   &amendsv1.Scope{Tenant: rec.GetTenant(), CustomerId: rec.GetCustomerId(), OrderId: rec.GetTriage().GetOrderId()},
+		Scope:   &amendsv1.Scope{Tenant: rec.GetTenant(), CustomerId: rec.GetCustomerId(), OrderId: orderFor(rec, n.GetSlice())},
 		Expires: a.GetDeadline(), LeaseUntil: a.GetDeadline(), Budget: budget,
 		ContinuationReserve: &amendsv1.Budget{ModelTokens: uint32(lim.TaskTokens)}, //nolint:gosec // a small configured bound
 		DuplicateKey:        n.GetTaskId(), CancelRevision: rec.GetCancelRevision(),
 		Completion: t.completion, ReturnTo: string(roles.Orchestrator), OnTimeout: t.onTimeout,
 		MayNotDecide: mayNotDecide, HopLimit: 1, Discloses: t.discloses,
 	}
+}
+
+// orderFor gives the order that a task is about: that of the action it is about,
+// also when the customer has named another one since.
+func orderFor(rec *amendsv1.CaseRecord, slice amendsv1.Slice) string {
+	var a *amendsv1.ActionRecord
+	switch {
+	case slice == amendsv1.Slice_SLICE_CONFIRM:
+		a = doubted(rec).GetAction()
+	case effectful(slice):
+		a = rec.GetAction()
+	}
+	return orDefault(a.GetOrderId(), rec.GetTriage().GetOrderId())
 }
 
 // Admit checks a contract before its task is sent: a denial names the
@@ -110,7 +123,7 @@ func Admit(rec *amendsv1.CaseRecord, c *amendsv1.TaskContract, now time.Time, li
 		return fmt.Errorf("version_not_current: %d of %d", c.GetStateVersion(), rec.GetVersion())
 	case c.GetScope().GetTenant() != rec.GetTenant() || c.GetScope().GetCustomerId() != rec.GetCustomerId():
 		return fmt.Errorf("scope_wider")
-	case c.GetScope().GetOrderId() != rec.GetTriage().GetOrderId():
+	case c.GetScope().GetOrderId() != orderFor(rec, c.GetSlice()):
 		return fmt.Errorf("scope_wider: order")
 	case specialist && c.GetBudget().GetEffects() != 0:
 		return fmt.Errorf("effects_not_zero: %d", c.GetBudget().GetEffects())

@@ -177,7 +177,7 @@ func (s *step) foreign() string {
 			return "customer_mismatch"
 		}
 	case *amendsv1.ProviderEvent:
-		if m.GetOrderId() != s.rec.GetTriage().GetOrderId() {
+		if made := madeBy(s.rec, m.GetObjectId()); m.GetOrderId() != s.rec.GetTriage().GetOrderId() && m.GetOrderId() != made.GetAction().GetOrderId() {
 			return "order_mismatch"
 		}
 	case *amendsv1.EffectFinding, *amendsv1.CaseFinding:

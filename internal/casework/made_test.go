@@ -97,3 +97,36 @@ func TestAnAnswerWithoutARefundForgetsNone(t *testing.T) {
 		t.Errorf("MONEY-3: the record knows of %v", made)
 	}
 }
+
+// MONEY-3: a case that is about another order by now still knows its own refund,
+// and asks about it inside the scope of the order it is of.
+func TestOwnRefundOfAnotherOrderThanTheCaseIsAbout(t *testing.T) {
+	t.Parallel()
+	w := refundedWorld(t)
+	w.apply(w.finding("amount_differs", "req-8472"))
+	w.apply(w.custody(take, "sam", true))
+	w.apply(w.custody(asks, "sam", true))
+	w.settle()
+	w.is("AWAITING_CUSTOMER")
+	w.says("9000")
+	if got := casework.OrderOf(w.rec); got != "9000" {
+		t.Fatalf("the case is about %s", got)
+	}
+	w.told("refund.failed", "rf_of_somebody")
+	if got := w.refusedWith(); got != "order_mismatch" {
+		t.Errorf("somebody's refund of the other order: refused with %q", got)
+	}
+	w.told("refund.failed", "rf_5521")
+	if got := w.refusedWith(); got != "" {
+		t.Fatalf("refused with %q", got)
+	}
+	task := w.mustTask(confirms)
+	if c := task.Payload.GetContract(); c.GetScope().GetOrderId() != "8472" {
+		t.Errorf("the scope is %v", c.GetScope())
+	}
+	if err := casework.Admit(w.rec, task.Payload.GetContract(), w.now, w.lim); err != nil {
+		t.Error(err)
+	}
+	w.answer(confirms, w.readAgain(task.Payload.GetConfirm().GetAction(), statusFailed))
+	w.is("HUMAN_HANDOFF")
+}

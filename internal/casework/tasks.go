@@ -48,7 +48,7 @@ func (s *step) dispatch(slice amendsv1.Slice, name string) bool {
 			Slice: slice, Target: string(sliceTarget[slice]),
 		}
 		if effectful(slice) {
-			node.ConflictsWith = []string{"order:" + s.rec.GetTriage().GetOrderId()}
+			node.ConflictsWith = []string{"order:" + orderFor(s.rec, slice)}
 		}
 		s.rec.Tasks = append(s.rec.Tasks, node)
 	}

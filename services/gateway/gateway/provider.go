@@ -173,8 +173,8 @@ func (g *gateway) spread(ctx context.Context, id string, ev providerEvent) (outc
 	return outcome, nil
 }
 
-// hint stores an event at a case, unless that is closed and did not make the
-// refund it is about, or is about another order.
+// hint stores an event at a case, unless that did not make the refund it is
+// about and is closed, or about another order.
 func (g *gateway) hint(ctx context.Context, id string, ev providerEvent, caseID string, own bool) (bool, error) {
 	s, err := g.views.stored(ctx, subject.View(ev.tenant, caseID))
 	if isMissing(err) {
@@ -183,7 +183,9 @@ func (g *gateway) hint(ctx context.Context, id string, ev providerEvent, caseID 
 	if err != nil {
 		return false, err
 	}
-	if v := s.view; v.GetOrderId() != ev.order || v.GetClosed() && (!own || !strings.HasPrefix(ev.kind, refundFamily)) {
+	// A case may be about another order by now; what it made is its own still.
+	made := own && strings.HasPrefix(ev.kind, refundFamily)
+	if v := s.view; (v.GetOrderId() != ev.order || v.GetClosed()) && !made {
 		return false, nil
 	}
 	env := &amendsv1.Envelope{

@@ -224,7 +224,7 @@ func TestProviderEventGoesToTheOrdersCases(t *testing.T) {
 		{"made by us", "refund.created", "8472", own, []string{"req-open"}},
 		{"made elsewhere", "refund.created", "8472", "desk 12", []string{"req-open"}},
 		{"a case that is none", "refund.failed", "8472", "refund:req-none:pay_1", []string{"req-open"}},
-		{"a case of another order", "refund.failed", "8472", "refund:req-other:pay_1", []string{"req-open"}},
+		{"its case is about another order by now", "refund.failed", "8472", "refund:req-other:pay_1", []string{"req-open", "req-other"}},
 		{"a capture with a reference", "capture.settled", "8472", own, []string{"req-open"}},
 		{"no case", "capture.settled", "7777", "", nil},
 		{"an unknown kind", "refund.imagined", "8472", own, nil},
