@@ -86,14 +86,16 @@ func (s *step) askConfirmation() {
 	}
 }
 
-// confirmEvent says what the executor's read of the case's refunds came to.
+// confirmEvent says what the executor's read of the case's refunds came to. Only
+// a refund that was read, and reads as it was asked for, counts; one that is not
+// shown, or shown as something else, is known by nobody until it is (TRUTH-2).
 func (s *step) confirmEvent(m *amendsv1.EffectResult) Event {
-	all := true
+	all := m.GetClass() != amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP
 	for _, made := range doubted(s.rec).GetEffect().GetRefunds() {
 		if made.GetOutcome().GetRefundId() == "" {
 			continue
 		}
-		switch st := readStatus(sameRefund(m, made)); {
+		switch st := readBack(m, made).GetStatus(); {
 		case failed(st):
 			s.failure = reasonFailedLater
 			return EventRefundFailed
@@ -121,6 +123,16 @@ func sameRefund(m *amendsv1.EffectResult, made *amendsv1.RefundResult) *amendsv1
 		}
 	}
 	return nil
+}
+
+// readBack gives a refund the case made as an answer has it read: nothing when
+// it was not read, or is not what was asked for.
+func readBack(m *amendsv1.EffectResult, made *amendsv1.RefundResult) *amendsv1.Refund {
+	r := sameRefund(m, made).GetReadBack()
+	if r.GetRefundId() != made.GetOutcome().GetRefundId() || r.GetPaymentId() != made.GetPaymentId() || !money.Equal(r.GetAmount(), made.GetAmount()) {
+		return nil
+	}
+	return r
 }
 
 // readStatus is how a refund stands: as it was read back, where it was.
@@ -167,9 +179,9 @@ var (
 	recordStatuses = Effect{"record how the refunds stand", func(s *step) {
 		m, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
 		for _, made := range doubted(s.rec).GetEffect().GetRefunds() {
-			r := sameRefund(m, made)
-			if st := readStatus(r); made.GetOutcome().GetRefundId() != "" && (moving(st) || failed(st)) {
-				made.Outcome.ProviderStatus, made.ReadBack = st, proto.CloneOf(r.GetReadBack())
+			r := readBack(m, made)
+			if st := r.GetStatus(); made.GetOutcome().GetRefundId() != "" && (moving(st) || failed(st)) {
+				made.Outcome.ProviderStatus, made.ReadBack = st, proto.CloneOf(r)
 			}
 		}
 		s.say("executor: read again%s", refundNames(doubted(s.rec).GetEffect()))
@@ -181,11 +193,14 @@ var (
 		s.askConfirmation()
 	}}
 	confirmAgain = Effect{"confirm task again", func(s *step) {
+		s.failure = orDefault(s.attempt.GetReason(), s.failure)
 		s.failAttempt()
 		s.askConfirmation()
 		s.say("whether the provider's news are so is not known (%s); the executor is asked again", s.failure)
 	}}
 	giveConfirmationUp = Effect{"the confirmation failed", func(s *step) {
+		read := s.attempt.GetReason()
+		s.failure = orDefault(read, s.failure)
 		if s.attempt != nil {
 			s.failAttempt()
 		}
@@ -194,11 +209,14 @@ var (
 		}
 		s.rec.Confirming = 0
 		s.say("what the provider reported could not be confirmed: %s", s.failure)
-		s.failure = reasonUnconfirmed
+		s.failure = orDefault(read, reasonUnconfirmed)
 	}}
 	waitForAnswer = Effect{"the question stays open until its deadline", func(s *step) {
 		if m, ok := s.in.Payload.(*amendsv1.EffectResult); ok {
 			s.failure = orDefault(m.GetReason(), effectWord(m.GetClass()))
+			if s.task.GetSlice() == amendsv1.Slice_SLICE_CONFIRM && m.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP {
+				s.attempt.Reason = clip(s.failure, 64) // what people are told when it stays like that
+			}
 		}
 		s.say("executor: not known yet: %s", s.failure)
 	}}

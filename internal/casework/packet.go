@@ -100,6 +100,11 @@ func moneyQuestions(rec *amendsv1.CaseRecord) (out []string) {
 	for _, e := range rec.GetUnconfirmed() {
 		out = addOnce(out, "the provider reported "+e.GetKind()+" of "+e.GetObjectId()+"; not confirmed")
 	}
+	for _, t := range rec.GetTasks() {
+		if t.GetSlice() == amendsv1.Slice_SLICE_CONFIRM && t.GetStatus() == amendsv1.TaskStatus_TASK_STATUS_FAILED && len(rec.GetUnconfirmed()) > 0 {
+			out = append(out, "the executor could not confirm it: "+t.GetReason())
+		}
+	}
 	for _, f := range rec.GetFindings() {
 		out = append(out, findingLine(f))
 	}
