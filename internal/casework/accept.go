@@ -77,7 +77,8 @@ func (s *step) judge(acc *amendsv1.Acceptance) string {
 			return "attempt_closed"
 		}
 	}
-	if effect && s.task.GetStatus() == amendsv1.TaskStatus_TASK_STATUS_SUCCEEDED {
+	news := effect && s.lateNews()
+	if effect && s.task.GetStatus() == amendsv1.TaskStatus_TASK_STATUS_SUCCEEDED && !news {
 		return "duplicate_result"
 	}
 	if acc.LeaseFresh = effect || s.at.Before(s.attempt.GetDeadline().AsTime()); !acc.LeaseFresh {
@@ -95,7 +96,7 @@ func (s *step) judge(acc *amendsv1.Acceptance) string {
 	}
 	acc.EvidenceValid = true
 	confirms := s.task.GetSlice() == amendsv1.Slice_SLICE_CONFIRM
-	if acc.NextActionAuthorised = confirms || !Closed(s.rec); !acc.NextActionAuthorised {
+	if acc.NextActionAuthorised = confirms || news || !Closed(s.rec); !acc.NextActionAuthorised {
 		return "case_closed"
 	}
 	return ""
@@ -121,7 +122,7 @@ func (s *step) context() string {
 		if s.task.GetSlice() == amendsv1.Slice_SLICE_CONFIRM {
 			of = doubted(s.rec).GetEffect().GetActionSha256()
 		}
-		if p.GetActionSha256() != of {
+		if p.GetActionSha256() != of && !s.lateNews() {
 			return "action_mismatch"
 		}
 	}

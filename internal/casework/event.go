@@ -35,6 +35,7 @@ const (
 	EventEffectHeld      Event = "effect.held"
 	EventUndecidable     Event = "effect.undecidable"
 	EventNotBegun        Event = "effect.not_begun"
+	EventAfterAll        Event = "effect.after_all"
 	EventEffectOverdue   Event = "effect.overdue"
 	EventStopLifted      Event = "stop.lifted"
 	EventDraft           Event = "draft.returned"
@@ -132,10 +133,12 @@ func (s *step) event() (Event, string) {
 		}
 		return EventReplyRejected, ""
 	case *amendsv1.EffectResult:
-		switch s.task.GetSlice() {
-		case amendsv1.Slice_SLICE_CONFIRM:
+		switch {
+		case s.task.GetSlice() == amendsv1.Slice_SLICE_CONFIRM:
 			return s.confirmEvent(m), ""
-		case amendsv1.Slice_SLICE_SETTLE:
+		case s.afterAll(m):
+			return EventAfterAll, ""
+		case s.task.GetSlice() == amendsv1.Slice_SLICE_SETTLE:
 			return s.settleEvent(m), ""
 		default:
 			return effectEvent(m)

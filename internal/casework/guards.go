@@ -139,9 +139,9 @@ var (
 // beganUnnoticed reports whether an answer has a refund, or one in doubt, of
 // which the record says nothing: one attempt was refused, and another had begun.
 func beganUnnoticed(s *step) bool {
-	e, _ := s.in.Payload.(*amendsv1.EffectResult) // the events are raised for no other payload
+	e, _ := s.in.Payload.(*amendsv1.EffectResult) // no other payload has any
 	return slices.ContainsFunc(e.GetRefunds(), func(r *amendsv1.RefundResult) bool {
-		return (r.GetOutcome().GetRefundId() != "" || unknownYet(r)) && !settledIn(s.rec, r.GetIdempotencyKey())
+		return (r.GetOutcome().GetRefundId() != "" || unknownYet(r)) && !settledIn(effectOf(s.rec, e.GetActionSha256()), r.GetIdempotencyKey())
 	})
 }
 

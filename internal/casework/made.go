@@ -68,14 +68,34 @@ func (s *step) setAction(a *amendsv1.ActionRecord, sum string) {
 	s.rec.Action, s.rec.ActionSha256 = a, sum
 }
 
-// setEffect records what the executor says of the current action. Refunds that
+// effectOf gives what became of one action, or nil.
+func effectOf(rec *amendsv1.CaseRecord, sha string) *amendsv1.EffectResult {
+	for _, e := range Effects(rec) {
+		if e.GetEffect().GetActionSha256() == sha {
+			return e.GetEffect()
+		}
+	}
+	return nil
+}
+
+// setEffect records what the executor says of an action. Refunds that
 // were made before stay: those of another action with it, those of this one
 // where the answer does not name them.
 func (s *step) setEffect(e *amendsv1.EffectResult) {
 	next := proto.CloneOf(e)
-	if old := s.rec.GetEffect(); old.GetActionSha256() == e.GetActionSha256() {
-		next.Refunds = keepMade(old.GetRefunds(), next.GetRefunds())
-	} else if a := EffectAction(s.rec); a != nil {
+	next.Refunds = keepMade(effectOf(s.rec, e.GetActionSha256()).GetRefunds(), next.GetRefunds())
+	for _, p := range s.rec.GetPastEffects() {
+		if p.GetEffect().GetActionSha256() == e.GetActionSha256() {
+			p.Effect = next
+			return
+		}
+	}
+	old := s.rec.GetEffect()
+	if old.GetActionSha256() == e.GetActionSha256() {
+		s.rec.Effect = next
+		return
+	}
+	if a := EffectAction(s.rec); a != nil {
 		s.rec.PastEffects = append(s.rec.GetPastEffects(), &amendsv1.PastEffect{Action: a, Effect: old})
 		if len(s.rec.GetPastEffects()) > maxPastEffects { // those that made nothing go first
 			i := max(slices.IndexFunc(s.rec.GetPastEffects(), func(p *amendsv1.PastEffect) bool { return !hasRefund(p.GetEffect()) }), 0)

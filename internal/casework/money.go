@@ -113,7 +113,10 @@ var (
 		s.say("withdrawn while a refund may be under way: the executor's answer decides")
 	}}
 	outcomeUnknown = Effect{"outcome=unknown", func(s *step) {
-		if s.task.GetSlice() == amendsv1.Slice_SLICE_EXECUTE {
+		// An answer that says so, to whatever was asked; else an attempt that
+		// nobody knows the end of.
+		_, answered := s.in.Payload.(*amendsv1.EffectResult)
+		if answered || s.task.GetSlice() == amendsv1.Slice_SLICE_EXECUTE && s.attempt != nil {
 			s.rec.OutcomeUnknown = true
 		}
 		if s.attempt != nil && s.attempt.GetStatus() == amendsv1.AttemptStatus_ATTEMPT_STATUS_DISPATCHED {

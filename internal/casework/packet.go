@@ -85,10 +85,17 @@ func moneyQuestions(rec *amendsv1.CaseRecord) (out []string) {
 		out = append(out, "does the refund of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+" exist? settle "+r.GetIdempotencyKey()+" with its refund id, or none")
 	}
 	if rec.GetOutcomeUnknown() {
-		out = append(out, "the executor could not tell: "+orDefault(answerOf(rec).GetReason(), "no answer"))
+		out = append(out, "the executor could not tell: "+orDefault(effectOf(rec, rec.GetActionSha256()).GetReason(), "no answer"))
 		for _, t := range rec.GetTasks() {
 			if t.GetSlice() == amendsv1.Slice_SLICE_SETTLE && t.GetReason() != "" {
 				out = append(out, "the last answer of a custodian did not settle it: "+t.GetReason())
+			}
+		}
+	}
+	for _, e := range Effects(rec) {
+		for _, r := range e.GetEffect().GetRefunds() {
+			if unknownYet(r) && r.GetOutcome().GetRefundId() == "" && e.GetEffect().GetActionSha256() != rec.GetActionSha256() {
+				out = append(out, "it is not known whether the refund of "+money.Format(r.GetAmount())+" on "+r.GetPaymentId()+", asked for before, was made")
 			}
 		}
 	}

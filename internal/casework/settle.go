@@ -16,23 +16,17 @@ func inDoubt(rec *amendsv1.CaseRecord) []*amendsv1.ActionRefund {
 	}
 	var out []*amendsv1.ActionRefund
 	for _, r := range rec.GetAction().GetRefunds() {
-		if !settledIn(rec, r.GetIdempotencyKey()) {
+		if !settledIn(effectOf(rec, rec.GetActionSha256()), r.GetIdempotencyKey()) {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-// answerOf gives what the executor said of the current action, or nil.
-func answerOf(rec *amendsv1.CaseRecord) *amendsv1.EffectResult {
-	if rec.GetEffect().GetActionSha256() != rec.GetActionSha256() {
-		return nil
-	}
-	return rec.GetEffect()
-}
-
-func settledIn(rec *amendsv1.CaseRecord, key string) bool {
-	for _, r := range answerOf(rec).GetRefunds() {
+// settledIn reports whether what the executor said of an action has the outcome
+// of one of its refunds.
+func settledIn(e *amendsv1.EffectResult, key string) bool {
+	for _, r := range e.GetRefunds() {
 		if o := r.GetOutcome(); r.GetIdempotencyKey() == key {
 			return o.GetRefundId() != "" || o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_REFUSED
 		}

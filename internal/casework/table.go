@@ -139,6 +139,8 @@ var Table = []Row{
 	{"effect.late.held", []amendsv1.CaseState{handoff}, EventEffectHeld, guards(isNews), Same, effects(recordEffect, doubtWithPeople)},
 	{"effect.late.none", []amendsv1.CaseState{handoff}, EventNoEffect, guards(isNews), Same, effects(recordEffect, doubtWithPeople)},
 	{"effect.late.refused", []amendsv1.CaseState{handoff}, EventEffectRefused, guards(isNews), Same, effects(recordEffect, doubtWithPeople)},
+	{"effect.after_all", unattended, EventAfterAll, nil, handoff, effects(recordAfterAll, handOverQuietly, confirmFailed)},
+	{rowAfterAllNoted, attended, EventAfterAll, nil, Same, effects(recordAfterAll, confirmFailed)},
 	{"executor.not_known_yet", known, EventUnsettled, nil, Same, effects(waitForAnswer)},
 
 	{"refund.news.void", []amendsv1.CaseState{awaitApproval}, EventRefundNews, nil, investigating, effects(voidAction, proposalBack, lookAgain, noteNews)},
