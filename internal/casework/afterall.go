@@ -13,7 +13,8 @@ import (
 // reasonAfterAll is why people have a case whose refund nobody counted on.
 const reasonAfterAll = "refund_after_all"
 
-// rowAfterAllNoted is the row of such a refund while people have the case.
+// rowAfterAllNoted is the row of such a refund while people have the case, or the
+// executor is about to say what became of another one.
 const rowAfterAllNoted = "effect.after_all.noted"
 
 // lateNews reports whether an answer, from whichever attempt it comes, has

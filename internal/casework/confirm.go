@@ -34,11 +34,9 @@ const (
 // refundFamily is what kinds of events about refunds begin with.
 const refundFamily = "refund."
 
-// newsOf gives an event about a refund this case made and is done with making:
-// while an effect is under way the executor reads everything anyhow.
+// newsOf reports whether an event is about a refund this case made.
 func (s *step) newsOf(e *amendsv1.ProviderEvent) bool {
-	st := s.rec.GetState()
-	return strings.HasPrefix(e.GetKind(), refundFamily) && s.ownRefund(e.GetObjectId()) && st != requested && st != reconciling
+	return strings.HasPrefix(e.GetKind(), refundFamily) && s.ownRefund(e.GetObjectId())
 }
 
 // doubted gives the effect whose refunds the next question, or the open one, is

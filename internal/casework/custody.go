@@ -65,7 +65,7 @@ func (s *step) custodyReason() string {
 	case *amendsv1.EffectResult:
 		last = orDefault(s.failure, orDefault(p.GetReason(), "effect_not_as_approved"))
 	case *amendsv1.Verification:
-		last = "reply_not_verified"
+		last = orDefault(s.failure, "reply_not_verified")
 	case *amendsv1.ProviderEvent:
 		last = orDefault(s.failure, p.GetKind())
 	case *amendsv1.EffectFinding, *amendsv1.CaseFinding:

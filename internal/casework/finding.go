@@ -2,7 +2,6 @@ package casework
 
 import (
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -66,35 +65,6 @@ func OrderOf(rec *amendsv1.CaseRecord) string {
 	}
 	return rec.GetFindings()[0].GetOrderId()
 }
-
-// Rows that take a closed case to people without a word to the customer.
-const (
-	rowFindingReopens = "finding.reopens"
-	rowConfirmLost    = "confirm.lost"
-)
-
-// quiet reports whether only people know that they have the case: it may end
-// as quietly. A case of a customer may when it was closed before and nothing
-// came since that the customer would want an answer to.
-func (s *step) quiet() bool {
-	if s.rec.GetCustomerId() == ident.Desk {
-		return true
-	}
-	tl := s.rec.GetTimeline()
-	from := len(tl)
-	for from > 0 && tl[from-1].GetState() == handoff {
-		from--
-	}
-	if from == 0 || from == len(tl) || tl[from-1].GetState() != closed || tl[from].GetRow() != rowFindingReopens && tl[from].GetRow() != rowConfirmLost {
-		return false
-	}
-	return !slices.ContainsFunc(tl[from:], func(e *amendsv1.TimelineEntry) bool {
-		return strings.HasPrefix(e.GetRow(), "message.") || strings.HasPrefix(e.GetRow(), "cancel.") || e.GetRow() == rowFailedNoted
-	})
-}
-
-// rowFailedNoted is the row of a refund that failed while people have the case.
-const rowFailedNoted = "refund.failed_later.noted"
 
 // Effects of findings.
 var (

@@ -2,6 +2,7 @@ package casework_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,12 +239,28 @@ func (w *world) check(t *rapid.T, before *amendsv1.CaseRecord) {
 		}
 		known[f.GetFindingId()] = true
 	}
+	if casework.Closed(rec) {
+		w.everybodySaw(t)
+	}
 	if int(rec.GetConsumption().GetDelegations()) > w.lim.DelegationsOf(rec) {
 		t.Fatalf("BUDGET-1: %d delegations", rec.GetConsumption().GetDelegations())
 	}
 	for _, task := range w.tasks() {
 		if err := casework.Admit(rec, task.Payload.GetContract(), task.Envelope.GetSentAt().AsTime(), w.lim); err != nil {
 			t.Fatalf("outgoing task %s is not admissible: %v", task.Envelope.GetTaskId(), err)
+		}
+	}
+}
+
+// everybodySaw checks that people had the case after each of its findings, late
+// refunds, failures and lost confirmations, before it ended (MONEY-3).
+func (w *world) everybodySaw(t *rapid.T) {
+	tl := w.rec.GetTimeline()
+	for i, e := range tl {
+		news := slices.ContainsFunc([]string{"finding.", "effect.after_all", "refund.failed_later", "confirm.lost"}, func(p string) bool { return strings.HasPrefix(e.GetRow(), p) })
+		seen := slices.ContainsFunc(tl[i:], func(l *amendsv1.TimelineEntry) bool { return l.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF })
+		if news && !seen {
+			t.Fatalf("MONEY-3: it ended with %s of version %d, which no person had", e.GetRow(), e.GetVersion())
 		}
 	}
 }
