@@ -168,7 +168,11 @@ var (
 		said := s.rec.GetFailedRefunds()
 		s.rec.FailedRefunds = nil
 		for _, id := range said {
-			if e := madeBy(s.rec, id); e != nil {
+			e := madeBy(s.rec, id)
+			switch {
+			case e == nil && s.rec.GetOutcomeUnknown(): // it may be the one in doubt
+				s.rec.FailedRefunds = append(s.rec.GetFailedRefunds(), id)
+			case e != nil:
 				s.keepNews(&amendsv1.ProviderEvent{OrderId: e.GetAction().GetOrderId(), Kind: refundFailed, ObjectId: id})
 			}
 		}

@@ -272,3 +272,56 @@ func TestAFloodOfNews(t *testing.T) {
 	}
 	w.replays()
 }
+
+// MONEY-3: of two refunds one was made, and said to have failed, before the other
+// one was refused: the hint is asked about wherever the case goes.
+func TestAHintBeforeARefusalIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	const cancelSlice = amendsv1.Slice_SLICE_CANCEL
+	part := func(w *world, class amendsv1.EffectClass) *amendsv1.EffectResult {
+		e := w.effect(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, w.rec.GetAction())
+		e.Class = class
+		return e
+	}
+	for row, walk := range map[string]func(*world){
+		"effect.refused": func(w *world) {
+			w.answer(amendsv1.Slice_SLICE_EXECUTE, part(w, amendsv1.EffectClass_EFFECT_CLASS_REFUSED))
+		},
+		"effect.none.withdrawn": func(w *world) {
+			w.cancel()
+			w.answer(cancelSlice, part(w, amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT))
+		},
+		"effect.not_begun.person": func(w *world) {
+			w.cancel()
+			w.answer(cancelSlice, part(w, amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN))
+		},
+		"effect.refused.reconciling": func(w *world) {
+			w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_UNDECIDABLE)
+			w.due()
+			w.answer(amendsv1.Slice_SLICE_EXECUTE, part(w, amendsv1.EffectClass_EFFECT_CLASS_REFUSED))
+		},
+		"effect.reconcile.person": func(w *world) {
+			w.answer(amendsv1.Slice_SLICE_EXECUTE, part(w, amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN))
+			for w.rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
+				w.due()
+			}
+		},
+		"effect.late": func(w *world) {
+			exec := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+			w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_UNDECIDABLE)
+			w.apply(w.custody(take, "sam", true)) // it may be the one in doubt
+			w.apply(w.reply(exec, part(w, amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED)))
+		},
+	} {
+		w := requested(t)
+		w.told("refund.failed", "rf_5521")
+		walk(w)
+		w.is("HUMAN_HANDOFF")
+		if w.rows(row) != 1 {
+			t.Errorf("%s: last %s", row, w.lastRow())
+		}
+		if e := w.asked().GetEvents(); len(e) != 1 || e[0].GetObjectId() != "rf_5521" || len(w.rec.GetFailedRefunds()) != 0 {
+			t.Errorf("%s: asked about %v, kept %v", row, e, w.rec.GetFailedRefunds())
+		}
+	}
+}

@@ -39,7 +39,7 @@ var nothingMoved = Guard{"nothing was refunded", func(s *step) bool { return !s.
 
 // neverRefunded: no action of this case made a refund; the current one has not
 // begun, says the executor.
-var neverRefunded = Guard{"no refund was made", func(s *step) bool { return !s.refunded() }}
+var neverRefunded = Guard{"no refund was made", func(s *step) bool { return !s.refunded() && !beganUnnoticed(s) }}
 
 func (s *step) moved() bool { return s.rec.GetOutcomeUnknown() || s.refunded() }
 

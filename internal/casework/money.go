@@ -127,12 +127,9 @@ var (
 			s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.effectTask())))
 		}
 	}}
-	doubtWithPeople = Effect{"outcome=unknown where one is in doubt", func(s *step) {
-		s.rec.OutcomeUnknown = s.rec.GetOutcomeUnknown() || slices.ContainsFunc(s.rec.GetEffect().GetRefunds(), unknownYet)
-	}}
 	askAgainLater = Effect{"ask again, same key; withdraw instead when that was asked for", func(s *step) {
 		s.endAttempt()
-		s.rec.OutcomeUnknown = false
+		s.rec.OutcomeUnknown = slices.ContainsFunc(s.rec.GetEffect().GetRefunds(), unknownYet)
 		if s.rec.GetCancelRevision() > 0 {
 			s.dispatchCancel()
 			return
@@ -179,6 +176,8 @@ var (
 			}
 		default: // an acknowledgement is above, the others leave it open
 		}
+		// Whatever the whole answer says, a refund of it that nobody knows is one.
+		s.rec.OutcomeUnknown = s.rec.GetOutcomeUnknown() || slices.ContainsFunc(s.rec.GetEffect().GetRefunds(), unknownYet)
 		if sl := s.task.GetSlice(); sl == amendsv1.Slice_SLICE_CANCEL || sl == amendsv1.Slice_SLICE_SETTLE {
 			s.succeed() // it asked what became of the action, and has its answer
 		}

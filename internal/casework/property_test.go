@@ -80,9 +80,14 @@ func draftTriage(t *rapid.T, label string) *amendsv1.Triage {
 // draw makes the next input: mostly honest work, sometimes anything else.
 func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
 	open := w.tasks()
+	for _, task := range open {
+		if a := actionOf(task.Payload); a != nil && !slices.ContainsFunc(w.handed, func(o casework.Task) bool { return o.Envelope.GetMessageId() == task.Envelope.GetMessageId() }) {
+			w.handed = append(w.handed, task)
+		}
+	}
 	w.status = rapid.SampledFrom([]amendsv1.RefundStatus{statusSucceeded, statusSucceeded, amendsv1.RefundStatus_REFUND_STATUS_PENDING, statusFailed, statusCanceled}).Draw(t, "status")
 	switch rapid.SampledFrom([]string{
-		"work", "work", "work", "work", "due", "again", "message", "cancel", "decision", "provider", "news", "finding", "lifted", "error", "effect", "custody", "custody", "settle",
+		"work", "work", "work", "work", "due", "again", "message", "cancel", "decision", "provider", "news", "finding", "lifted", "error", "effect", "late", "late", "custody", "custody", "settle",
 	}).Draw(t, "kind") {
 	case "work":
 		if len(open) == 0 {
@@ -103,6 +108,11 @@ func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
 		}
 		class := amendsv1.EffectClass(rapid.Int32Range(1, 8).Draw(t, "class"))
 		return w.reply(task, w.effect(class, w.rec.GetAction())), true
+	case "late":
+		if len(w.handed) == 0 {
+			return casework.Input{}, false
+		}
+		return w.lateAnswer(t, rapid.SampledFrom(w.handed).Draw(t, "old task")), true
 	case "due":
 		next, ok := casework.Next(w.rec)
 		if !ok {
@@ -258,9 +268,45 @@ func (w *world) everybodySaw(t *rapid.T) {
 	tl := w.rec.GetTimeline()
 	for i, e := range tl {
 		news := slices.ContainsFunc([]string{"finding.", "effect.after_all", "refund.failed_later", "confirm.lost"}, func(p string) bool { return strings.HasPrefix(e.GetRow(), p) })
-		seen := slices.ContainsFunc(tl[i:], func(l *amendsv1.TimelineEntry) bool { return l.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF })
+		seen := slices.ContainsFunc(tl[i:], func(l *amendsv1.TimelineEntry) bool {
+			return l.GetState() == amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF
+		})
 		if news && !seen {
 			t.Fatalf("MONEY-3: it ended with %s of version %d, which no person had", e.GetRow(), e.GetVersion())
 		}
 	}
+}
+
+// actionOf gives the action that a task asks the executor to make or to look for.
+func actionOf(a *amendsv1.TaskAssign) *amendsv1.ActionRecord {
+	switch in := a.GetInput().(type) {
+	case *amendsv1.TaskAssign_Execute:
+		return in.Execute.GetAction()
+	case *amendsv1.TaskAssign_Cancel:
+		return in.Cancel.GetAction()
+	case *amendsv1.TaskAssign_Settle:
+		return in.Settle.GetAction()
+	}
+	return nil
+}
+
+// lateAnswer is one to any task the executor ever had, whatever came of the
+// case: its refunds made, in doubt, not made or not named.
+func (w *world) lateAnswer(t *rapid.T, task casework.Task) casework.Input {
+	e := w.readAgain(actionOf(task.Payload), statusSucceeded)
+	e.Class = amendsv1.EffectClass(rapid.Int32Range(1, 8).Draw(t, "late class"))
+	for _, r := range e.GetRefunds() {
+		r.ReadBack = nil
+		if rapid.Bool().Draw(t, "made") {
+			r.Outcome.RefundId = "rf_" + e.GetActionSha256()[:4]
+			continue
+		}
+		r.Outcome.RefundId, r.Outcome.Class = "", amendsv1.EffectClass(rapid.Int32Range(1, 8).Draw(t, "refund's class"))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "bare") == 0 {
+		e.Refunds = nil
+	}
+	in := w.reply(task, e)
+	in.Envelope.MessageId = w.input("orchestrator", &amendsv1.TimerDue{}, nil).Envelope.GetMessageId()
+	return in
 }

@@ -99,6 +99,10 @@ var (
 		s.dispatch(amendsv1.Slice_SLICE_SETTLE, settleTask)
 		s.say("%s answered for %d refunds; the executor verifies it", d.GetCustodianId(), len(d.GetSettlements()))
 	}}
+	settledByItself = Effect{"no custodian's answer is asked about; custody back to the desk", func(s *step) {
+		s.cancelTasks("effect_absent", amendsv1.Slice_SLICE_SETTLE)
+		s.toDesk("effect_absent")
+	}}
 	settleFailed = Effect{"the answer settles nothing; person's queue", func(s *step) {
 		m, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
 		reason := clip(orDefault(m.GetReason(), strings.ToLower(effectWord(m.GetClass()))), 64)

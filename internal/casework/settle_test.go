@@ -201,3 +201,33 @@ func TestSettlementsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// LIVE-1: when the executor proves by itself that there is no refund, nobody is
+// asked about the custodian's answer any more, and the case is the desk's.
+func TestAbsenceEndsAnOpenSettlement(t *testing.T) {
+	t.Parallel()
+	w := requested(t)
+	w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_UNDECIDABLE)
+	w.due()
+	exec := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+	w.apply(w.custody(take, "sam", true))
+	w.apply(w.custody(settles, "sam", true))
+	w.is("RECONCILING")
+	open := w.mustTask(settle)
+	w.apply(w.reply(exec, w.effect(amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, nil)))
+	w.is("REFUND_REQUESTED")
+	if c := w.rec.GetCustody(); c.GetQueue() != casework.QueueDesk || len(w.tasks()) != 0 {
+		t.Errorf("custody %v with %d tasks", c, len(w.tasks()))
+	}
+	e := w.effect(amendsv1.EffectClass_EFFECT_CLASS_UNDECIDABLE, nil)
+	e.Reason = "settle_refund_unknown"
+	w.apply(w.reply(open, e)) // its late answer changes nothing
+	w.is("REFUND_REQUESTED")
+	w.due()
+	w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+
+	// One that finds the refund counts, late as it is.
+	w.apply(w.reply(open, w.settlement(open.Payload.GetSettle())))
+	w.settle()
+	w.is("VERIFIED_CLOSED")
+}

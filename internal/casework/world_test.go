@@ -32,6 +32,8 @@ type world struct {
 	seq     int
 	ledger  *amendsv1.PaymentEvidence
 	verdict func(*amendsv1.Draft) []*amendsv1.ClaimCheck
+	// handed are the tasks about actions that the executor had.
+	handed []casework.Task
 	// status is how the provider has the case's refunds.
 	status amendsv1.RefundStatus
 }
