@@ -37,6 +37,10 @@ func (s *step) accept() string {
 			s.attempt = a
 		}
 	}
+	if _, ok := s.in.Payload.(*amendsv1.EffectResult); ok && s.attempt == nil && effectful(s.task.GetSlice()) && env.GetAttempt() > 0 && env.GetAttempt() <= maxAttempts {
+		// Of those that the record does not hold any more, see makeRoom.
+		s.attempt = &amendsv1.Attempt{Number: env.GetAttempt(), Status: amendsv1.AttemptStatus_ATTEMPT_STATUS_FAILED}
+	}
 	if s.attempt == nil {
 		return "attempt_unknown"
 	}

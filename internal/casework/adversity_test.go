@@ -114,41 +114,6 @@ func TestApprovalInTimeDoesNotLoseToItsTimer(t *testing.T) {
 	}
 }
 
-// However long the stop lasts, the case keeps its place and uses nothing up;
-// after days it is with a person, never stuck (LIVE-1).
-func TestLongStopKeepsThePlace(t *testing.T) {
-	t.Parallel()
-	const held = amendsv1.EffectClass_EFFECT_CLASS_HELD
-	w := requested(t)
-	began := w.now
-	for range 60 {
-		w.executorSays(held)
-	}
-	if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_REFUND_REQUESTED || w.now.Sub(began) < 48*time.Hour {
-		t.Fatalf("state %s after %s", casework.StateName(w.rec.GetState()), w.now.Sub(began))
-	}
-	w.replays()
-	w.executorSays(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED)
-	if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_REFUNDED {
-		t.Errorf("after the stop: %s", casework.StateName(w.rec.GetState()))
-	}
-
-	w = requested(t)
-	for n := 0; w.rec.GetState() == amendsv1.CaseState_CASE_STATE_REFUND_REQUESTED || w.rec.GetState() == amendsv1.CaseState_CASE_STATE_RECONCILING; n++ {
-		if n > 400 {
-			t.Fatal("the stop never ends for this case")
-		}
-		if _, ok := w.task(amendsv1.Slice_SLICE_EXECUTE); !ok {
-			w.due()
-			continue
-		}
-		w.executorSays(held)
-	}
-	if w.rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
-		t.Errorf("state %s", casework.StateName(w.rec.GetState()))
-	}
-}
-
 // An acknowledgement counts from an attempt that was held before, too.
 func TestHeldAttemptCanStillBeAcknowledged(t *testing.T) {
 	t.Parallel()

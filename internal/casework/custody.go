@@ -50,7 +50,7 @@ func (s *step) takeCustody(queue string) {
 		s.rec.OutcomeUnknown = true // nobody waits for its answer any more
 	}
 	s.cancelTasks("handed_over", amendsv1.Slice_SLICE_PAYMENT, amendsv1.Slice_SLICE_POLICY, amendsv1.Slice_SLICE_EXECUTE, amendsv1.Slice_SLICE_CANCEL, amendsv1.Slice_SLICE_SETTLE)
-	s.rec.Deadlines = &amendsv1.Deadlines{}
+	s.rec.Deadlines, s.rec.HeldSince = &amendsv1.Deadlines{}, nil
 	author := s.author()
 	s.transfer(queue, "", reason)
 	if author != "" {
@@ -146,11 +146,12 @@ func (s *step) custodyEvent(d *amendsv1.CustodyDecision) (Event, string) {
 		}
 		return EventSettles, ""
 	}
-	if s.rec.GetOutcomeUnknown() {
-		// Whatever people decide, it first has to be known whether money moved.
-		if d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_INVESTIGATE && s.executeTask() != nil && len(s.executeTask().GetAttempts()) < maxAttempts {
-			return EventReconcile, ""
-		}
+	// Whatever people decide, it first has to be known whether money moved. Of
+	// a refund that has an id and is not shown they know as much as there is.
+	switch {
+	case s.rec.GetOutcomeUnknown() && d.GetStep() == amendsv1.CustodyStep_CUSTODY_STEP_INVESTIGATE && s.executeTask() != nil:
+		return EventReconcile, ""
+	case len(inDoubt(s.rec)) > 0:
 		return EventRefused, "outcome_unknown"
 	}
 	if s.rec.GetCustomerId() == ident.Desk && d.GetStep() != amendsv1.CustodyStep_CUSTODY_STEP_RESOLVE {
@@ -232,6 +233,9 @@ var (
 	}}
 	returnCase = Effect{"custody back to the desk", func(s *step) {
 		d := s.custodyDecision()
+		if d.GetStep() != amendsv1.CustodyStep_CUSTODY_STEP_INVESTIGATE && len(inDoubt(s.rec)) == 0 {
+			s.rec.OutcomeUnknown = false
+		}
 		s.toDesk(approval.StepName(d.GetStep()))
 		s.dropReply("superseded")
 		s.rec.Reply = nil
@@ -294,6 +298,7 @@ var (
 var askExecutorAgain = Effect{"execute task again, same key", func(s *step) {
 	s.transfer(QueueReconciliation, "", "outcome_unknown")
 	n := s.executeTask()
+	makeRoom(n)
 	s.dispatch(n.GetSlice(), taskName(s.rec.GetCaseId(), n.GetTaskId()))
 }}
 

@@ -171,7 +171,7 @@ var (
 	raiseCancel = Effect{"raise the cancel revision", func(s *step) { s.rec.CancelRevision++ }}
 	withdraw    = Effect{"tasks cancelled; reply: nothing was refunded", func(s *step) {
 		s.cancelTasks("cancelled")
-		s.rec.Deadlines = &amendsv1.Deadlines{}
+		s.rec.Deadlines, s.rec.HeldSince = &amendsv1.Deadlines{}, nil
 		s.toDesk("withdrawn")
 		s.say("withdrawn before anything was refunded")
 		s.startReply(amendsv1.ReplyKind_REPLY_KIND_CANCELLED)

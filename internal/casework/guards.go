@@ -101,6 +101,14 @@ func attemptable(n *amendsv1.TaskNode) bool {
 	return len(n.GetAttempts()) < maxAttempts
 }
 
+// makeRoom lets a person have a task asked again that holds all it can: LIVE-1
+// needs that, and the log has the attempts.
+func makeRoom(n *amendsv1.TaskNode) {
+	if n != nil && !attemptable(n) {
+		n.Attempts = nil
+	}
+}
+
 // Guards of approval and effect.
 var (
 	enoughApprovers = Guard{"valid, approvers enough", func(s *step) bool {
@@ -118,10 +126,11 @@ var (
 	cancelRaised      = Guard{"cancel raised", func(s *step) bool { return s.rec.GetCancelRevision() > 0 }}
 
 	// newestAnswer: an answer of an attempt that was asked again since proves
-	// nothing about what came after it.
+	// nothing about what came after it; one that met the stop has its place taken
+	// and is told by the version it was asked at.
 	newestAnswer = Guard{"of the newest attempt", func(s *step) bool {
 		a := s.task.GetAttempts()
-		return len(a) > 0 && a[len(a)-1] == s.attempt
+		return len(a) > 0 && a[len(a)-1] == s.attempt && s.in.GetEnvelope().GetBasedOnVersion() == s.task.GetInputVersion()
 	}}
 	isNews       = Guard{"has a refund, or a doubt, that the record says nothing of", beganUnnoticed}
 	isWithdrawal = Guard{"answers the withdrawal", func(s *step) bool { return s.task.GetSlice() == amendsv1.Slice_SLICE_CANCEL }}

@@ -1,10 +1,35 @@
 package casework
 
 import (
+	"time"
+
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
+
+// While the stop switch is set the desk asks again after heldRetry, then after as
+// long as the case has been held, up to heldRetryMax, or an eighth of that time
+// when it is more: a stop of any length takes few of a record's versions.
+const (
+	heldRetry    = 5 * time.Minute
+	heldRetryMax = time.Hour
+	heldShare    = 8
+)
+
+func heldWait(held time.Duration) time.Duration {
+	return max(heldRetry, min(held, heldRetryMax), held/heldShare)
+}
+
+// reasonHeld marks an attempt that met the stop switch: it used nothing up.
+const reasonHeld = "held"
+
+// heldLast reports whether the newest attempt of a task met the stop: the next
+// one takes its place.
+func heldLast(n *amendsv1.TaskNode) bool {
+	a := n.GetAttempts()
+	return effectful(n.GetSlice()) && len(a) > 0 && a[len(a)-1].GetReason() == reasonHeld
+}
 
 // Held reports whether the emergency stop holds the case's effect: the newest
 // thing the executor was asked for met the stop.
@@ -52,5 +77,6 @@ func (s *step) liftedEvent() (Event, string, error) {
 
 var sayLifted = Effect{"say why", func(s *step) {
 	l, _ := s.in.Payload.(*amendsv1.StopLifted) // the event is raised for no other payload
+	s.rec.HeldSince = nil
 	s.say("%s lifted the emergency stop; the executor is asked again with the same key", l.GetReleased().GetBy())
 }}

@@ -12,16 +12,6 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-// While the stop switch is set the desk asks again after heldRetry, then after
-// twice as long, up to heldRetryMax.
-const (
-	heldRetry    = 5 * time.Minute
-	heldRetryMax = time.Hour
-)
-
-// reasonHeld marks an attempt that met the stop switch: it used nothing up.
-const reasonHeld = "held"
-
 // asked counts the attempts of a task that were not held.
 func asked(n *amendsv1.TaskNode) int {
 	count := 0
@@ -137,11 +127,10 @@ var (
 		s.rec.Deadlines.Effect = s.after(s.effectWait(asked(s.executeTask())))
 	}}
 	waitForResume = Effect{"wait for the stop to be lifted", func(s *step) {
-		wait := heldRetry
-		for range len(s.task.GetAttempts()) - asked(s.task) {
-			wait = min(2*wait, heldRetryMax)
+		if s.rec.GetHeldSince() == nil {
+			s.rec.HeldSince = s.in.GetBrokerTime()
 		}
-		s.rec.Deadlines.Effect = s.after(wait)
+		s.rec.Deadlines.Effect = s.after(heldWait(s.at.Sub(s.rec.GetHeldSince().AsTime())))
 		s.endAttempt()
 		s.attempt.Reason = reasonHeld
 		s.say("the emergency stop is set; the case keeps its place")
@@ -157,6 +146,9 @@ var (
 	recordEffect = Effect{"record the effect", func(s *step) {
 		e, _ := s.in.Payload.(*amendsv1.EffectResult) // the event is raised for no other payload
 		s.setEffect(e)
+		if e.GetClass() != amendsv1.EffectClass_EFFECT_CLASS_HELD {
+			s.rec.HeldSince = nil
+		}
 		s.say("executor: %s%s", effectWord(e.GetClass()), refundNames(e))
 		if e.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
 			s.rec.OutcomeUnknown = false

@@ -28,7 +28,7 @@ func inDoubt(rec *amendsv1.CaseRecord) []*amendsv1.ActionRefund {
 func settledIn(e *amendsv1.EffectResult, key string) bool {
 	for _, r := range e.GetRefunds() {
 		if o := r.GetOutcome(); r.GetIdempotencyKey() == key {
-			return o.GetRefundId() != "" || o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_REFUSED
+			return o.GetRefundId() != "" || o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_REFUSED || o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN
 		}
 	}
 	return false
@@ -36,7 +36,10 @@ func settledIn(e *amendsv1.EffectResult, key string) bool {
 
 const (
 	settleTask = "settle"
-	// maxSettles bounds the questions about what custodians answered.
+	// reasonSettledAbsent is the executor's word that a custodian was right that
+	// there is no refund.
+	reasonSettledAbsent = "settled_absent"
+	// maxSettles bounds the questions about one answer of a custodian.
 	maxSettles = 24
 )
 
@@ -44,12 +47,9 @@ const (
 // judges them again, by its own ledger and the provider's records.
 func (s *step) unsettleable(d *amendsv1.CustodyDecision) string {
 	doubts := inDoubt(s.rec)
-	n := s.node(TaskID(s.rec.GetCaseId(), settleTask))
 	switch {
 	case len(doubts) == 0:
 		return "outcome_known"
-	case n != nil && len(n.GetAttempts()) >= maxSettles:
-		return "settlements_spent"
 	case len(doubts) != len(d.GetSettlements()):
 		return "settlement_mismatch"
 	}
@@ -80,11 +80,18 @@ func (s *step) settleEvent(m *amendsv1.EffectResult) Event {
 // answersAll reports whether an answer leaves none of the refunds in doubt.
 func (s *step) answersAll(m *amendsv1.EffectResult) bool {
 	known := map[string]bool{}
+	if m.GetReason() == reasonSettledAbsent { // of what was never begun there is no more to say
+		for _, st := range s.rec.GetSettlement().GetSettlements() {
+			known[st.GetIdempotencyKey()] = st.GetRefundId() == ""
+		}
+	}
 	for _, r := range m.GetRefunds() {
 		switch r.GetOutcome().GetClass() {
-		case amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, amendsv1.EffectClass_EFFECT_CLASS_REFUSED, amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT:
+		case amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, amendsv1.EffectClass_EFFECT_CLASS_REFUSED,
+			amendsv1.EffectClass_EFFECT_CLASS_NO_EFFECT, amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN:
 			known[r.GetIdempotencyKey()] = true
 		default:
+			known[r.GetIdempotencyKey()] = false
 		}
 	}
 	return !slices.ContainsFunc(inDoubt(s.rec), func(r *amendsv1.ActionRefund) bool { return !known[r.GetIdempotencyKey()] })
@@ -96,6 +103,7 @@ var (
 		d := s.custodyDecision()
 		s.transfer(QueueReconciliation, "", approval.StepName(d.GetStep()))
 		s.rec.Settlement = d
+		makeRoom(s.node(TaskID(s.rec.GetCaseId(), settleTask)))
 		s.dispatch(amendsv1.Slice_SLICE_SETTLE, settleTask)
 		s.say("%s answered for %d refunds; the executor verifies it", d.GetCustodianId(), len(d.GetSettlements()))
 	}}

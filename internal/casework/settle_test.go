@@ -231,3 +231,63 @@ func TestAbsenceEndsAnOpenSettlement(t *testing.T) {
 	w.settle()
 	w.is("VERIFIED_CLOSED")
 }
+
+// LIVE-1: a refund that has an id and that the provider never shows is nobody's
+// to settle; people decide the case, knowing of it.
+func TestARefundThatIsNeverShownCanBeDecided(t *testing.T) {
+	t.Parallel()
+	w := requested(t)
+	for n := 0; w.rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF; n++ {
+		if n > 400 {
+			t.Fatal("it is asked for ever")
+		}
+		if _, ok := w.task(amendsv1.Slice_SLICE_EXECUTE); ok {
+			e := w.effect(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, w.rec.GetAction())
+			e.Class, e.Reason = amendsv1.EffectClass_EFFECT_CLASS_EVIDENCE_GAP, "read_back_missing"
+			w.answer(amendsv1.Slice_SLICE_EXECUTE, e)
+		}
+		w.due()
+	}
+	w.settle()
+	w.apply(w.custody(take, "sam", true))
+	q := strings.Join(casework.Packet(w.rec).GetOpenQuestions(), "\n")
+	if !w.rec.GetOutcomeUnknown() || !strings.Contains(q, "the executor could not tell: read_back_missing") {
+		t.Errorf("unknown %t, the packet asks %s", w.rec.GetOutcomeUnknown(), q)
+	}
+	w.apply(w.custody(settles, "sam", true))
+	if got := w.refusedWith(); got != "outcome_known" {
+		t.Errorf("settling is refused with %q", got)
+	}
+	w.apply(w.custody(investigate, "sam", true)) // the executor can be asked once more
+	w.is("RECONCILING")
+	w.apply(w.custody(take, "sam", true))
+	w.apply(w.custody(closes, "sam", true))
+	w.settle()
+	w.is("VERIFIED_CLOSED")
+	if len(casework.Made(w.rec)) != 1 || w.rec.GetOutcomeUnknown() {
+		t.Errorf("made %v, unknown %t", casework.Made(w.rec), w.rec.GetOutcomeUnknown())
+	}
+}
+
+// LIVE-1: however often the executor was asked, a person can have it asked again.
+func TestPeopleCanAlwaysAskAgain(t *testing.T) {
+	t.Parallel()
+	w := doubtful(t)
+	for range 12 {
+		w.apply(w.custody(take, "sam", true))
+		w.apply(w.custody(investigate, "sam", true))
+		w.is("RECONCILING")
+		w.due()
+	}
+	for range 2 { // and to verify an answer, however long it was away
+		w.apply(w.custody(take, "sam", true))
+		w.apply(w.custody(settles, "sam", true))
+		for w.rec.GetState() == amendsv1.CaseState_CASE_STATE_RECONCILING {
+			w.due()
+		}
+	}
+	w.apply(w.custody(take, "sam", true))
+	w.apply(w.custody(settles, "sam", true))
+	w.settle()
+	w.is("VERIFIED_CLOSED")
+}

@@ -52,6 +52,9 @@ func (s *step) dispatch(slice amendsv1.Slice, name string) bool {
 		}
 		s.rec.Tasks = append(s.rec.Tasks, node)
 	}
+	if heldLast(node) {
+		node.Attempts = node.GetAttempts()[:len(node.GetAttempts())-1] // it used nothing up
+	}
 	number := uint32(len(node.GetAttempts())) + 1 //nolint:gosec // bounded by the limits
 	deadline := s.lim.Deadline
 	if free {
@@ -60,7 +63,7 @@ func (s *step) dispatch(slice amendsv1.Slice, name string) bool {
 	node.Status, node.Reason, node.InputVersion = amendsv1.TaskStatus_TASK_STATUS_RUNNING, "", s.rec.GetVersion()
 	node.Attempts = append(node.Attempts, &amendsv1.Attempt{
 		Number: number, Status: amendsv1.AttemptStatus_ATTEMPT_STATUS_DISPATCHED, DispatchedAt: s.in.GetBrokerTime(), Deadline: s.after(deadline),
-		MessageId: ident.Derive(s.at, "task", s.rec.GetTenant(), s.rec.GetCaseId(), node.GetTaskId(), strconv.Itoa(int(number))),
+		MessageId: ident.Derive(s.at, "task", s.rec.GetTenant(), s.rec.GetCaseId(), node.GetTaskId(), strconv.Itoa(int(number)), strconv.FormatUint(s.rec.GetVersion(), 10)),
 	})
 	if !free {
 		c.Delegations++
