@@ -63,7 +63,7 @@ func Decide(prev *amendsv1.CaseRecord, in Input, lim Limits) (*amendsv1.CaseComm
 		return nil, err
 	}
 	if refusal != "" {
-		if len(s.rec.GetHandled()) >= lim.Inputs-lim.InputReserve {
+		if len(s.rec.GetHandled()) >= lim.Inputs-lim.InputReserve && !s.signed() {
 			return nil, ErrFull // the reserve is not for what changes nothing
 		}
 		ev, s.refusal = EventRefused, refusal
@@ -82,23 +82,6 @@ func Decide(prev *amendsv1.CaseRecord, in Input, lim Limits) (*amendsv1.CaseComm
 		return &amendsv1.CaseCommit{FirstVersion: first, Inputs: []*amendsv1.AppliedInput{in.AppliedInput}, Record: s.rec}, nil
 	}
 	return nil, fmt.Errorf("case %s: more than %d versions from one input", s.rec.GetCaseId(), maxSteps)
-}
-
-// full reports whether the case takes the input no more. What comes from
-// outside stops first; then what only a specialist says; an effect, a timer,
-// a finding and the news that the case's own refund failed are always taken:
-// they are bounded by the dispatches or their number and end with a person.
-func (s *step) full() bool {
-	n := len(s.rec.GetHandled())
-	switch p := s.in.Payload.(type) {
-	case *amendsv1.TimerDue, *amendsv1.EffectResult, *amendsv1.StopLifted, *amendsv1.EffectFinding, *amendsv1.CaseFinding:
-		return false
-	case *amendsv1.ProviderEvent:
-		if p.GetKind() == refundFailed && s.ownRefund(p.GetObjectId()) {
-			return n >= s.lim.Inputs+maxUnconfirmed
-		}
-	}
-	return n >= s.lim.Inputs || fromOutside(s.in) && n >= s.lim.Inputs-s.lim.InputReserve
 }
 
 // Handled reports whether the record already holds the input of a sender.
@@ -165,9 +148,9 @@ func (s *step) classify() (Event, string, error) {
 		case ev == "":
 			return "", "", ErrNothingDue
 		case ev == EventUnconfirmed: // ends with a person, in closed cases too
-			s.retryable = s.retryable && len(s.rec.GetHandled()) < s.lim.Inputs
+			s.retryable = s.retryable && !s.spent()
 			return ev, "", nil
-		case len(s.rec.GetHandled()) >= s.lim.Inputs:
+		case s.spent():
 			s.failure = "inputs_spent"
 			return EventBudgetSpent, "", nil
 		}
