@@ -197,6 +197,8 @@ func (s *step) unproposable(d *amendsv1.CustodyDecision) string {
 	for _, r := range d.GetRefunds() {
 		i := slices.IndexFunc(p.GetCaptures(), func(c *amendsv1.Capture) bool { return c.GetPaymentId() == r.GetPaymentId() })
 		switch {
+		case withdrawnKey(s.rec, r.GetIdempotencyKey()):
+			return reasonWithdrawn
 		case i < 0:
 			return "payment_unknown"
 		case r.GetAmount().GetCurrency() != p.GetCaptures()[i].GetAmount().GetCurrency():

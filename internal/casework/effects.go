@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amends-dev/amends/internal/approval"
 	"github.com/amends-dev/amends/internal/entitlement"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
@@ -134,6 +135,12 @@ func (s *step) assess() {
 		ReceivedAt: s.rec.GetOpenedAt().AsTime(), StatusOnly: s.statusOnly(),
 		ClaimsRefund: t.GetClaimsRefund(),
 	})
+	for _, d := range s.finding.Refunds {
+		if withdrawnKey(s.rec, approval.Key(s.rec.GetCaseId(), d.PaymentID)) {
+			s.finding = entitlement.Finding{Kind: entitlement.Person, Reason: reasonWithdrawn, CallIDs: s.finding.CallIDs, Facts: established(s.finding.Facts)}
+			break
+		}
+	}
 	if s.finding.Kind == entitlement.Refund {
 		if _, sum := s.propose(); sum == "" {
 			s.finding = entitlement.Finding{Kind: entitlement.Person, Reason: "action_not_canonical", CallIDs: s.finding.CallIDs}

@@ -59,6 +59,34 @@ func (s *step) refunded() bool { return len(Made(s.rec)) > 0 }
 // ownRefund reports whether a refund is one this case made.
 func (s *step) ownRefund(id string) bool { return madeBy(s.rec, id) != nil }
 
+// reasonWithdrawn says that a payment of the order can not be refunded any more by
+// this case.
+const reasonWithdrawn = "withdrawn"
+
+// withdrawnKey reports whether the executor said that a key was withdrawn: to
+// a withdrawal before anything was begun, or to a custodian's word that there is
+// none where nothing was. It begins nothing under such a key, ever.
+func withdrawnKey(rec *amendsv1.CaseRecord, key string) bool {
+	for _, e := range Effects(rec) {
+		named := false
+		for _, r := range e.GetEffect().GetRefunds() {
+			o := r.GetOutcome()
+			if r.GetIdempotencyKey() != key {
+				continue
+			}
+			named = true
+			if o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN || o.GetClass() == amendsv1.EffectClass_EFFECT_CLASS_REFUSED && o.GetReason() == reasonSettledAbsent {
+				return true
+			}
+		}
+		whole := e.GetEffect().GetClass() == amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN && !named
+		if whole && slices.ContainsFunc(e.GetAction().GetRefunds(), func(r *amendsv1.ActionRefund) bool { return r.GetIdempotencyKey() == key }) {
+			return true
+		}
+	}
+	return false
+}
+
 // setAction puts an action, or none, into the place of the current one. What
 // the effect was of stays known.
 func (s *step) setAction(a *amendsv1.ActionRecord, sum string) {

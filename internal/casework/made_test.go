@@ -130,3 +130,39 @@ func TestOwnRefundOfAnotherOrderThanTheCaseIsAbout(t *testing.T) {
 	w.answer(confirms, w.readAgain(task.Payload.GetConfirm().GetAction(), statusFailed))
 	w.is("HUMAN_HANDOFF")
 }
+
+// MONEY-1: what was withdrawn before it began is never paid under its key, so
+// nobody is made to approve it again: people are told, and the desk hands over.
+func TestWhatWasWithdrawnIsNotProposedAgain(t *testing.T) {
+	t.Parallel()
+	const notBegun = amendsv1.EffectClass_EFFECT_CLASS_NOT_BEGUN
+	for name, named := range map[string]bool{"the whole": false, "each refund": true} {
+		w := requested(t)
+		w.cancel()
+		e := w.effect(notBegun, nil)
+		if named {
+			e = w.inDoubt(w.rec.GetAction())
+			e.Class, e.Refunds[0].Outcome.Class = notBegun, notBegun
+		}
+		w.answer(amendsv1.Slice_SLICE_CANCEL, e)
+		w.is("CANCELLED")
+		w.settle()
+		w.apply(w.finding("amount_differs", "req-8472"))
+		w.apply(w.custody(take, "sam", true))
+		w.apply(w.custody(proposes, "sam", true))
+		if got := w.refusedWith(); got != "withdrawn" {
+			t.Errorf("%s: proposing it again is refused with %q", name, got)
+		}
+		w.apply(w.custody(investigate, "sam", true))
+		w.settle()
+		w.is("HUMAN_HANDOFF")
+		if got := w.rec.GetCustody().GetReason(); got != "withdrawn" {
+			t.Errorf("%s: reason %s", name, got)
+		}
+		w.apply(w.custody(take, "sam", true)) // the other payment is not affected
+		w.apply(w.custody(proposes, "sam", true, func(d *amendsv1.CustodyDecision) {
+			d.Refunds[0].PaymentId, d.Refunds[0].IdempotencyKey = "pay_8472_a", approval.Key("req-8472", "pay_8472_a")
+		}))
+		w.is("AWAITING_APPROVAL")
+	}
+}
