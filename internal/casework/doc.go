@@ -18,8 +18,16 @@
 // What is said about money is asked back. A provider's event about a refund the
 // case made, and a custodian's answer to what is in doubt, are handed to the
 // executor; only what it read moves the case, a closed one too (TRUTH-2, MONEY-3).
+// What it says counts from whichever attempt it comes and however late, and stays
+// in the record, with its action, whatever other action comes after.
+//
 // A finding makes a case for people once. One that is about no case opens one
-// without customer, channel or reply.
+// without customer, channel or reply; one that comes while the desk works is with
+// people before the case ends, unless a person has decided with it in the packet.
+//
+// People can always end a case: what is in doubt can be asked about again, and
+// settled, as often as it takes, and a record that is full takes so many of their
+// decisions more, and the work these bring (LIVE-1).
 //
 // Every input is recorded by sender and message id, applied or refused with
 // a reason code; an input already in the record changes nothing (LOSS-1), nor

@@ -43,12 +43,15 @@ func (s *step) spent() bool {
 		return false
 	}
 	tl := s.rec.GetTimeline()
-	decided := uint64(len(tl) - len(sinceDecision(tl)))
+	decided := len(tl) - len(sinceDecision(tl))
+	if decided == 0 {
+		return true
+	}
 	since := 0
 	for _, h := range s.rec.GetHandled() {
-		if h.GetVersion() > decided {
+		if h.GetVersion() > tl[decided-1].GetVersion() {
 			since++
 		}
 	}
-	return decided == 0 || since >= decisionWork || n >= s.lim.Inputs+custodyReserve+decisionWork
+	return since >= decisionWork || n >= s.lim.Inputs+custodyReserve+decisionWork
 }

@@ -152,7 +152,7 @@ func recordJSON(r *amendsv1.CaseRecord) (json.RawMessage, error) {
 		TraceId: r.GetTraceId(), Pins: r.GetPins(), ContinuesCaseId: r.GetContinuesCaseId(), ContinuedByCaseId: r.GetContinuedByCaseId(),
 		Messages: r.GetMessages(), Triage: r.GetTriage(), Tasks: r.GetTasks(), Payment: r.GetPayment(), Policy: r.GetPolicy(),
 		Decision: r.GetDecision(), Action: r.GetAction(), ActionSha256: r.GetActionSha256(), Approvals: r.GetApprovals(),
-		Effect: r.GetEffect(), OutcomeUnknown: r.GetOutcomeUnknown(), Draft: r.GetDraft(), Verification: r.GetVerification(),
+		Effect: r.GetEffect(), PastEffects: r.GetPastEffects(), OutcomeUnknown: r.GetOutcomeUnknown(), Draft: r.GetDraft(), Verification: r.GetVerification(),
 		Reply: r.GetReply(), Replies: r.GetReplies(), Custody: r.GetCustody(), Conflicts: r.GetConflicts(),
 		CancelRevision: r.GetCancelRevision(), Deadlines: r.GetDeadlines(), Consumption: r.GetConsumption(), Timeline: r.GetTimeline(),
 	})
