@@ -42,10 +42,14 @@ func (s *step) newsOf(e *amendsv1.ProviderEvent) bool {
 // doubted gives the effect whose refunds the next question, or the open one, is
 // about: that of the first hint.
 func doubted(rec *amendsv1.CaseRecord) *amendsv1.PastEffect {
-	if len(rec.GetUnconfirmed()) == 0 {
+	all := Effects(rec)
+	if len(rec.GetUnconfirmed()) == 0 || len(all) == 0 {
 		return nil
 	}
-	return madeBy(rec, rec.GetUnconfirmed()[0].GetObjectId())
+	if made := madeBy(rec, rec.GetUnconfirmed()[0].GetObjectId()); made != nil {
+		return made
+	}
+	return all[len(all)-1]
 }
 
 // together is how many of the first hints are about refunds of one action.
@@ -57,7 +61,7 @@ func together(rec *amendsv1.CaseRecord) int {
 		}
 		n++
 	}
-	return n
+	return max(n, 1)
 }
 
 // keepNews keeps a hint for the next question, once.

@@ -137,21 +137,25 @@ func hasRefund(e *amendsv1.EffectResult) bool {
 	return slices.ContainsFunc(e.GetRefunds(), func(r *amendsv1.RefundResult) bool { return r.GetOutcome().GetRefundId() != "" })
 }
 
-// keepMade gives the refunds of a newer answer, and those of an older one whose
-// ids it does not know.
+// keepMade gives the refunds of a newer answer, after those of an older one that
+// it does not have: of two ids under one key both stay, for people to look at.
 func keepMade(old, next []*amendsv1.RefundResult) []*amendsv1.RefundResult {
+	var kept []*amendsv1.RefundResult
 	for _, o := range old {
 		if o.GetOutcome().GetRefundId() == "" {
 			continue
 		}
 		switch i := slices.IndexFunc(next, func(n *amendsv1.RefundResult) bool { return n.GetIdempotencyKey() == o.GetIdempotencyKey() }); {
-		case i < 0 && len(next) < maxActionRefunds:
-			next = append(next, o)
-		case i >= 0 && next[i].GetOutcome().GetRefundId() == "":
+		case i < 0:
+			kept = append(kept, o)
+		case next[i].GetOutcome().GetRefundId() == "":
 			next[i] = o
+		case next[i].GetOutcome().GetRefundId() != o.GetOutcome().GetRefundId():
+			kept = append(kept, o)
 		}
 	}
-	return next
+	kept = append(kept, next...)
+	return kept[max(len(kept)-maxActionRefunds, 0):]
 }
 
 // maxActionRefunds is how many refunds an action, and an answer to one, can have.

@@ -166,3 +166,33 @@ func TestWhatWasWithdrawnIsNotProposedAgain(t *testing.T) {
 		w.is("AWAITING_APPROVAL")
 	}
 }
+
+// MONEY-3: an answer that names another refund under the same key takes none out
+// of the record; the customer is told of what was acknowledged just now.
+func TestTwoRefundsUnderOneKeyStayBoth(t *testing.T) {
+	t.Parallel()
+	w := requested(t)
+	task := w.mustTask(amendsv1.Slice_SLICE_EXECUTE)
+	part := w.effect(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, task.Payload.GetExecute().GetAction())
+	part.Class = amendsv1.EffectClass_EFFECT_CLASS_UNKNOWN
+	w.apply(w.reply(task, part))
+	w.told("refund.failed", "rf_5521")
+	w.due()
+	e := w.effect(amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED, task.Payload.GetExecute().GetAction())
+	e.Refunds[0].Outcome.RefundId = "rf_7"
+	w.answer(amendsv1.Slice_SLICE_EXECUTE, e)
+	w.is("REFUNDED")
+	if made := casework.Made(w.rec); len(made) != 2 || made[0].GetOutcome().GetRefundId() != "rf_5521" || made[1].GetOutcome().GetRefundId() != "rf_7" {
+		t.Errorf("made %v", made)
+	}
+	var told []string
+	for _, f := range w.rec.GetReply().GetFacts() {
+		if f.GetRefundId() != "" {
+			told = append(told, f.GetRefundId())
+		}
+	}
+	if len(told) != 1 || told[0] != "rf_7" {
+		t.Errorf("the customer is told of %q", told)
+	}
+	w.asked()
+}

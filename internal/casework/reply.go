@@ -65,12 +65,9 @@ func (s *step) facts(kind amendsv1.ReplyKind) []*amendsv1.Claim {
 		add(&amendsv1.Claim{Kind: amendsv1.ClaimKind_CLAIM_KIND_RECHECK_AT, Time: s.rec.GetDeadlines().GetRecheck()})
 	case amendsv1.ReplyKind_REPLY_KIND_REFUNDED:
 		add(s.rec.GetDecision().GetFacts()...)
-		for _, r := range s.rec.GetEffect().GetRefunds() {
-			status := r.GetOutcome().GetProviderStatus()
-			if r.GetReadBack() != nil {
-				status = r.GetReadBack().GetStatus()
-			}
-			add(entitlement.RefundClaim(r.GetOutcome().GetRefundId(), r.GetAmount(), status))
+		e, _ := s.in.Payload.(*amendsv1.EffectResult) // what was acknowledged just now
+		for _, r := range e.GetRefunds() {
+			add(entitlement.RefundClaim(r.GetOutcome().GetRefundId(), r.GetAmount(), readStatus(r)))
 		}
 	case amendsv1.ReplyKind_REPLY_KIND_EXPLAIN:
 		if s.rec.GetState() == declined && (s.denied() || s.rec.GetDecision().GetReason() == reasonDeclinedByPerson) {
