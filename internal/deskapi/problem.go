@@ -63,8 +63,9 @@ type Problem struct {
 	Status int    `json:"status"`
 	Code   Code   `json:"code"`
 	Detail string `json:"detail,omitempty"`
-	// Current is the switch a change of the emergency stop was refused over.
-	Current *Stop `json:"current,omitempty"`
+	// Current is the switch a change of the emergency stop was refused over; no
+	// channel is ever sent one.
+	Current *Stop `json:"current,omitempty" api:"console"`
 	// RetryAfter travels as the header of that name; 0 says nothing.
 	RetryAfter time.Duration `json:"-"`
 }
