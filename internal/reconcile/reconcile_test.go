@@ -1,8 +1,10 @@
 package reconcile_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -70,14 +72,19 @@ func TestFindingsHaveOneMessage(t *testing.T) {
 }
 
 // served is a server that compares by a function, on the executor's grants.
-func served(t *testing.T, b *bustest.Broker, clock func() time.Time, compare func(reconcile.Run, *reconcile.Report)) *bus.Conn {
+func served(t *testing.T, b *bustest.Broker, clock func() time.Time, compare func(reconcile.Run, *reconcile.Report), told ...func(context.Context, *amendsv1.ReconciliationReport)) *bus.Conn {
 	t.Helper()
 	cfg := reconcile.Defaults()
 	cfg.Tenants, cfg.Every, cfg.Poll = []string{"acme-in"}, time.Hour, 5*time.Millisecond
-	s := reconcile.New(reconcile.Options{
+	o := reconcile.Options{
 		Config: cfg, Service: roles.RefundExecutor, Bus: b.Connect(roles.RefundExecutor), Now: clock,
+		Time:    func(context.Context) (time.Time, error) { return clock(), nil },
 		Compare: func(_ context.Context, run reconcile.Run, r *reconcile.Report) { compare(run, r) },
-	})
+	}
+	for _, d := range told {
+		o.Done = d
+	}
+	s := reconcile.New(o)
 	running, stop := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -144,10 +151,163 @@ func TestRequests(t *testing.T) {
 		t.Errorf("run %s", got)
 	}
 	report(t, c, "run-2")
-	// Another process, whose clock is an hour ahead, finds the request.
+	// Another process finds the request an hour later.
 	late := make(chan string, 16)
 	served(t, b, func() time.Time { return time.Now().Add(time.Hour) }, func(run reconcile.Run, _ *reconcile.Report) { late <- run.ID })
 	if first := <-late; !strings.HasPrefix(first, "scheduled-") {
 		t.Errorf("an old request was carried out as %s", first)
+	}
+	if r := report(t, c, "run-2"); r.GetIncomplete() != "" {
+		t.Errorf("the report of the run that was carried out is now %v", r)
+	}
+}
+
+// Whoever asks when nobody is there is told, later, that it came to nothing. A
+// request may wait behind a whole run.
+func TestARequestTooOldIsAnswered(t *testing.T) {
+	t.Parallel()
+	b := bustest.Desk(t, bustest.Options{})
+	c := b.Connect(roles.Console)
+	request(t, c, "run-1", "acme-in")
+	runs := make(chan string, 16)
+	served(t, b, func() time.Time { return time.Now().Add(reconcile.RequestAge + time.Minute) }, func(run reconcile.Run, _ *reconcile.Report) { runs <- run.ID })
+	if first := <-runs; !strings.HasPrefix(first, "scheduled-") {
+		t.Errorf("carried out as %s", first)
+	}
+	if r := report(t, c, "run-1"); r.GetIncomplete() != reconcile.ReasonTooOld || r.GetFinishedAt() == nil {
+		t.Errorf("report %v", r)
+	}
+	request(t, c, "run-2", "acme-in")
+	served(t, b, func() time.Time { return time.Now().Add(16 * time.Minute) }, func(run reconcile.Run, _ *reconcile.Report) { runs <- run.ID })
+	for run := range runs {
+		if run == "run-2" {
+			break
+		}
+	}
+}
+
+// What one replica found stays when another comes to the same run after it and
+// finds nothing any more, and so does why it missed something.
+func TestAReportTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	b := bustest.Desk(t, bustest.Options{})
+	c := b.Connect(roles.Console)
+	request(t, c, "run-1", "acme-in")
+	ended := make(chan *amendsv1.ReconciliationReport, 16)
+	replica := func(compare func(*reconcile.Report)) *amendsv1.ReconciliationReport {
+		served(t, b, time.Now, func(run reconcile.Run, r *reconcile.Report) {
+			if run.ID == "run-1" {
+				compare(r)
+			}
+		}, func(_ context.Context, r *amendsv1.ReconciliationReport) {
+			if r.GetRunId() == "run-1" {
+				ended <- r
+			}
+		})
+		<-ended
+		return report(t, c, "run-1")
+	}
+	r := replica(func(r *reconcile.Report) { r.Found(finding(1)); r.Count(5, 4, 3, 2) })
+	if len(r.GetFindings()) != 1 || r.GetOrders() != 5 || r.GetUpdated() != 2 || r.GetIncomplete() != "" {
+		t.Errorf("the first: %v", r)
+	}
+	r = replica(func(r *reconcile.Report) {
+		r.Found(finding(1))
+		r.Found(finding(2))
+		r.Incomplete("timeout")
+		r.Count(6, 0, 0, 0)
+	})
+	if len(r.GetFindings()) != 2 || r.GetOrders() != 6 || r.GetUpdated() != 2 || r.GetIncomplete() != "timeout" {
+		t.Errorf("the second: %v", r)
+	}
+	if r = replica(func(*reconcile.Report) {}); len(r.GetFindings()) != 2 || r.GetIncomplete() != "timeout" {
+		t.Errorf("the third, who finds nothing: %v", r)
+	}
+}
+
+// A run that was cut off after it kept what it found is not finished, and who
+// does it again does not lose it.
+func TestWhatWasKeptOutlivesACrash(t *testing.T) {
+	t.Parallel()
+	b := bustest.Desk(t, bustest.Options{})
+	c := b.Connect(roles.Console)
+	request(t, c, "run-1", "acme-in")
+	done := make(chan struct{})
+	release := make(chan struct{})
+	served(t, b, time.Now, func(run reconcile.Run, r *reconcile.Report) {
+		if run.ID != "run-1" {
+			return
+		}
+		r.Found(finding(1))
+		if err := r.Keep(t.Context()); err != nil {
+			t.Error(err)
+		}
+		close(done)
+		<-release
+	})
+	defer close(release)
+	<-done
+	if r := report(t, c, "run-1"); len(r.GetFindings()) != 1 || r.GetFinishedAt() != nil {
+		t.Errorf("kept %v", r)
+	}
+	served(t, b, time.Now, func(reconcile.Run, *reconcile.Report) {})
+	bustest.Await(t, "the finished report", func() bool { return report(t, c, "run-1").GetFinishedAt() != nil })
+	if r := report(t, c, "run-1"); len(r.GetFindings()) != 1 {
+		t.Errorf("finished as %v", r)
+	}
+}
+
+// Ages are of the broker's clock; a process whose own is another one cannot
+// vouch for what it dated itself.
+func TestClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		own  time.Duration
+		fail error
+		want string
+	}{
+		"alike": {}, "within the grace": {own: -4 * time.Minute}, "behind": {own: -6 * time.Minute, want: reconcile.ReasonClock},
+		"ahead": {own: 6 * time.Minute, want: reconcile.ReasonClock}, "nobody knows": {fail: bus.ErrUnavailable, want: reconcile.ReasonClock},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := bustest.Desk(t, bustest.Options{})
+			cfg := reconcile.Defaults()
+			cfg.Tenants, cfg.Every = []string{"acme-in"}, time.Hour
+			at := time.Now()
+			ended := make(chan *amendsv1.ReconciliationReport, 1)
+			s := reconcile.New(reconcile.Options{
+				Config: cfg, Service: roles.RefundExecutor, Bus: b.Connect(roles.RefundExecutor),
+				Now: func() time.Time { return at.Add(c.own) }, Time: func(context.Context) (time.Time, error) { return at, c.fail },
+				Compare: func(_ context.Context, run reconcile.Run, _ *reconcile.Report) {
+					if c.fail == nil && !run.At.Equal(at) {
+						t.Errorf("judged by %s, the broker has %s", run.At, at)
+					}
+				},
+				Done: func(_ context.Context, r *amendsv1.ReconciliationReport) { ended <- r },
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() { _ = s.Serve(ctx) }()
+			if r := <-ended; r.GetIncomplete() != c.want {
+				t.Errorf("report %v, want %q", r, c.want)
+			}
+		})
+	}
+}
+
+// Without a tenant nothing is ever compared, and the log says so at the start.
+func TestScheduleWithoutTenants(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	cfg := reconcile.Defaults()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := reconcile.New(reconcile.Options{
+		Config: cfg, Service: roles.RefundExecutor, Bus: bustest.Desk(t, bustest.Options{}).Connect(roles.RefundExecutor), Now: time.Now,
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err := s.Serve(ctx); err != nil || !strings.Contains(log.String(), "no tenant is reconciled") {
+		t.Errorf("%v, logged %q", err, log.String())
 	}
 }

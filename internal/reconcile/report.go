@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -37,8 +38,13 @@ const (
 	ReasonBusy = "order_busy"
 	// ReasonNotSent: a finding was made and could not be handed on.
 	ReasonNotSent = "finding_not_sent"
-	// ReasonUnreadableID: the provider names an order in a way the desk cannot.
-	ReasonUnreadableID = "order_id_unusable"
+	// ReasonNotKept: findings could not be written down, so the statuses that
+	// gave rise to them are not recorded.
+	ReasonNotKept = "report_not_kept"
+	// ReasonTooOld: the request was first seen when it was older than RequestAge.
+	ReasonTooOld = "request_too_old"
+	// ReasonClock: the service's clock and the broker's differ, or nobody knows.
+	ReasonClock = "clocks_differ"
 )
 
 // Report collects what one run finds. It is safe for concurrent use.
@@ -47,6 +53,8 @@ type Report struct {
 	out  *amendsv1.ReconciliationReport
 	size int
 	seen map[string]bool
+	// keep writes it as it is; nil where nobody reads it.
+	keep func(ctx context.Context, r *amendsv1.ReconciliationReport) error
 }
 
 // NewReport begins the report of a run.
@@ -64,7 +72,7 @@ func (r *Report) Found(f *amendsv1.EffectFinding) {
 		return
 	}
 	r.seen[f.GetFindingId()] = true
-	size := proto.Size(f) + 8
+	size := sizeOf(f)
 	if len(r.out.GetFindings()) >= MaxFindings || r.size+size > maxReport {
 		r.out.Omitted++
 		return
@@ -90,6 +98,18 @@ func (r *Report) Incomplete(reason string) {
 	if r.out.GetIncomplete() == "" {
 		r.out.Incomplete = reason
 	}
+}
+
+// Keep makes readable what was found so far, as a report that is not finished.
+// No crash and no other replica's report takes it away again.
+func (r *Report) Keep(ctx context.Context) error {
+	if r.keep == nil {
+		return nil
+	}
+	r.mu.Lock()
+	now := proto.CloneOf(r.out)
+	r.mu.Unlock()
+	return r.keep(ctx, now)
 }
 
 // finish gives the report as it is written.

@@ -189,6 +189,9 @@ func (c *console) reports(ctx context.Context, tenant, run string) (deskapi.Reco
 		if err := proto.Unmarshal(m.Data, r); err != nil {
 			return out, fmt.Errorf("decode the report of %s: %w", service, err)
 		}
+		if r.GetFinishedAt() == nil { // as far as it came
+			out.Waiting, out.Status, out.Agrees = append(out.Waiting, string(service)), deskapi.RunRunning, false
+		}
 		one := reportOf(r)
 		out.DryRun = r.GetDryRun()
 		out.Agrees = out.Agrees && one.Incomplete == "" && len(one.Findings) == 0 && one.Omitted == 0

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,11 @@ func TestReconciliation(t *testing.T) {
 	if f := run.Reports[0].Findings[0]; f.CaseID != "fnd-1" || f.Records[0].Amount.Minor != 100 {
 		t.Errorf("finding %+v", f)
 	}
+	d.writeReport(t, roles.Orchestrator, asked.RunID, func(r *amendsv1.ReconciliationReport) { r.FinishedAt = nil })
+	if run, err = maya.Reconciliation(t.Context(), "acme-in", asked.RunID); err != nil || run.Status != deskapi.RunRunning || len(run.Reports) != 2 || !slices.Equal(run.Waiting, []string{"orchestrator"}) {
+		t.Errorf("a report that is not finished is no end: %+v, %v", run, err)
+	}
+	d.writeReport(t, roles.Orchestrator, asked.RunID, nil)
 	next, err := maya.Reconcile(t.Context(), deskapi.ReconciliationRequest{Tenant: "acme-in"})
 	if err != nil || next.RunID == asked.RunID {
 		t.Fatalf("the next: %+v, %v", next, err)

@@ -59,7 +59,10 @@ type books struct {
 // compareRecords carries out reconciliations until ctx ends.
 func (o *orchestrator) compareRecords(ctx context.Context) error {
 	c := &comparer{orchestrator: o, books: map[string]*books{}}
-	c.server = reconcile.New(reconcile.Options{Config: o.cfg.Reconcile, Service: roles.Orchestrator, Bus: o.conn, Now: o.now, Log: o.log, Compare: c.compare})
+	c.server = reconcile.New(reconcile.Options{
+		Config: o.cfg.Reconcile, Service: roles.Orchestrator, Bus: o.conn, Now: o.now, Log: o.log, Compare: c.compare,
+		Time: func(ctx context.Context) (time.Time, error) { return o.conn.Time(ctx, roles.ConsumerDue) },
+	})
 	o.conn.OnServerChange(func() {
 		c.anew.Store(true)
 		c.sent.Forget()

@@ -17,6 +17,8 @@
 //   - A finding is handed on before the status that gave rise to it is recorded:
 //     a crash between the two repeats the finding, which is the same message,
 //     and loses none.
+//   - It is in the report of the run before that too, so that neither a crash
+//     nor another executor, which finds it no more, makes a clean bill of it.
 //   - A status is recorded by compare-and-set over the entry that was compared.
 //   - A dry run sends no finding and records no status.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,7 @@ const (
 // Bus is what the sweep needs of the executor's connection.
 type Bus interface {
 	reconcile.Bus
+	Time(ctx context.Context, consumer string) (time.Time, error)
 	Send(ctx context.Context, subj string, env *amendsv1.Envelope, payload proto.Message, opts ...bus.PublishOption) (uint64, error)
 }
 
@@ -72,7 +74,12 @@ func New(cfg reconcile.Config, d Deps) (*Sweep, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	s.server = reconcile.New(reconcile.Options{Config: cfg, Service: roles.RefundExecutor, Bus: d.Bus, Now: d.Now, Log: d.Log, Compare: s.compare})
+	s.server = reconcile.New(reconcile.Options{
+		Config: cfg, Service: roles.RefundExecutor, Bus: d.Bus, Now: d.Now, Log: d.Log, Compare: s.compare,
+		Time: func(ctx context.Context) (time.Time, error) {
+			return d.Bus.Time(ctx, roles.TaskConsumer(roles.RefundExecutor))
+		},
+	})
 	return s, nil
 }
 
@@ -92,6 +99,16 @@ type pass struct {
 	reconcile.Run
 	report *reconcile.Report
 	sends  atomic.Int64
+	mu     sync.Mutex
+	// found are the orders with findings whose statuses moved on.
+	found []observed
+}
+
+// observed is what an order's comparison came to.
+type observed struct {
+	books ledger.Books
+	moved []ledger.Moved
+	seq   uint64
 }
 
 func (s *Sweep) compare(ctx context.Context, run reconcile.Run, r *reconcile.Report) {
@@ -118,6 +135,7 @@ func (s *Sweep) compare(ctx context.Context, run reconcile.Run, r *reconcile.Rep
 		g.Go(func() error { p.order(ctx, id, listed[id]); return nil })
 	}
 	_ = g.Wait() // they report for themselves
+	p.recordFound(ctx)
 }
 
 func (p *pass) incomplete(ctx context.Context, err error, reason string) {
@@ -128,7 +146,7 @@ func (p *pass) incomplete(ctx context.Context, err error, reason string) {
 // order compares the books of one order, and acts on what they come to.
 func (p *pass) order(ctx context.Context, id string, listed []*amendsv1.Refund) {
 	if ident.Token(id) != nil || subject.ReservedOrder(id) {
-		p.report.Incomplete(reconcile.ReasonUnreadableID)
+		p.report.Incomplete("order_id_unusable")
 		return
 	}
 	for range maxLooks {
@@ -165,10 +183,31 @@ func (p *pass) balance(ctx context.Context, books ledger.Books, seq uint64) {
 		handedOn = p.send(ctx, f) && handedOn
 	}
 	updated := 0
-	if handedOn && len(out.Moved) > 0 && !p.DryRun {
-		updated = p.record(ctx, books, out.Moved, seq)
+	switch o := (observed{books, out.Moved, seq}); {
+	case !handedOn, len(out.Moved) == 0, p.DryRun:
+	case len(out.Findings) > 0:
+		p.mu.Lock()
+		p.found = append(p.found, o)
+		p.mu.Unlock()
+	default:
+		updated = p.record(ctx, o)
 	}
 	p.report.Count(1, len(books.View.Refunds), 0, updated)
+}
+
+// recordFound records the statuses that gave rise to findings, after the report
+// has those: whoever compares next finds them no more.
+func (p *pass) recordFound(ctx context.Context) {
+	if len(p.found) == 0 {
+		return
+	}
+	if err := p.report.Keep(ctx); err != nil {
+		p.incomplete(ctx, err, reconcile.ReasonNotKept)
+		return
+	}
+	for _, o := range p.found {
+		p.report.Count(0, 0, 0, p.record(ctx, o))
+	}
 }
 
 // send hands a finding to its case, and reports whether it is there.
@@ -195,14 +234,14 @@ func (p *pass) send(ctx context.Context, f *amendsv1.EffectFinding) bool {
 
 // record writes the statuses that moved on. A lost race is left to the next
 // run: whoever won may have written them.
-func (p *pass) record(ctx context.Context, books ledger.Books, moved []ledger.Moved, seq uint64) int {
-	n, err := ledger.Observe(books.Entry, books.View, nil, p.Now())
+func (p *pass) record(ctx context.Context, o observed) int {
+	n, err := ledger.Observe(o.books.Entry, o.books.View, nil, p.Now())
 	if err == nil && n != nil {
-		_, err = p.Store.SaveEntry(ctx, n, seq)
+		_, err = p.Store.SaveEntry(ctx, n, o.seq)
 	}
 	if err != nil {
-		p.Log.InfoContext(ctx, "status not recorded", slog.String("tenant", p.Tenant), slog.String("order", books.OrderID), slog.String("error", err.Error()))
+		p.Log.InfoContext(ctx, "status not recorded", slog.String("tenant", p.Tenant), slog.String("order", o.books.OrderID), slog.String("error", err.Error()))
 		return 0
 	}
-	return len(moved)
+	return len(o.moved)
 }

@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -74,6 +75,12 @@ func open(t *testing.T) *world {
 // start runs a sweep of a process of its own.
 func (w *world) start(edit ...func(*reconcile.Config)) {
 	w.t.Helper()
+	w.startOn(w.broker.Connect(roles.RefundExecutor), time.Now, edit...)
+}
+
+// startOn runs one on a connection, by a clock, until stop.
+func (w *world) startOn(conn sweep.Bus, clock func() time.Time, edit ...func(*reconcile.Config)) (stop func()) {
+	w.t.Helper()
 	cfg := reconcile.Defaults()
 	cfg.Tenants, cfg.Every, cfg.Poll, cfg.Grace = []string{tenant}, 0, 10*time.Millisecond, 0
 	for _, e := range edit {
@@ -86,9 +93,8 @@ func (w *world) start(edit ...func(*reconcile.Config)) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	conn := w.broker.Connect(roles.RefundExecutor)
 	s, err := sweep.New(cfg, sweep.Deps{
-		Bus: conn, Store: effectstore.NewJetStream(conn), Provider: adapter, Now: time.Now, Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)), Meter: noop.NewMeterProvider().Meter("test"),
+		Bus: conn, Store: w.store, Provider: adapter, Now: clock, Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)), Meter: noop.NewMeterProvider().Meter("test"),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -100,11 +106,19 @@ func (w *world) start(edit ...func(*reconcile.Config)) {
 			w.t.Error(err)
 		}
 	})
-	w.t.Cleanup(func() { cancel(); done.Wait(); adapter.Close() })
+	stop = sync.OnceFunc(func() { cancel(); done.Wait(); adapter.Close() })
+	w.t.Cleanup(stop)
+	return stop
 }
 
 // ask asks for a run and gives its report.
 func (w *world) ask(of string, dry bool) *amendsv1.ReconciliationReport {
+	w.t.Helper()
+	return w.report(of, w.request(of, dry))
+}
+
+// request asks for a run and gives its id.
+func (w *world) request(of string, dry bool) string {
 	w.t.Helper()
 	w.runs++
 	id := "run-" + strings.Repeat("x", w.runs)
@@ -115,16 +129,27 @@ func (w *world) ask(of string, dry bool) *amendsv1.ReconciliationReport {
 	if _, err := w.asks.Publish(w.t.Context(), subject.Reconcile(of), data); err != nil {
 		w.t.Fatal(err)
 	}
-	return w.report(of, id)
+	return id
 }
 
+// report waits for the report of a run that is finished.
 func (w *world) report(of, id string) *amendsv1.ReconciliationReport {
 	w.t.Helper()
+	var r *amendsv1.ReconciliationReport
+	bustest.Await(w.t, "a report", func() bool { r = w.kept(of, id); return r.GetFinishedAt() != nil })
+	return r
+}
+
+// kept gives what there is of a report.
+func (w *world) kept(of, id string) *amendsv1.ReconciliationReport {
 	r := new(amendsv1.ReconciliationReport)
-	bustest.Await(w.t, "a report", func() bool {
-		m, err := w.asks.LastDirect(w.t.Context(), roles.StreamReports, subject.Report(string(roles.RefundExecutor), of, id))
-		return err == nil && proto.Unmarshal(m.Data, r) == nil
-	})
+	m, err := w.asks.LastDirect(w.t.Context(), roles.StreamReports, subject.Report(string(roles.RefundExecutor), of, id))
+	if err == nil {
+		err = proto.Unmarshal(m.Data, r)
+	}
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		w.t.Error(err)
+	}
 	return r
 }
 
