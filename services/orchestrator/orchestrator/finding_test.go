@@ -18,9 +18,14 @@ import (
 // found is a delivery of what the executor's sweep found.
 func (d *desk) found(caseID, code string) *bus.Message {
 	d.t.Helper()
+	return d.foundOn("8472", caseID, code)
+}
+
+func (d *desk) foundOn(order, caseID, code string) *bus.Message {
+	d.t.Helper()
 	d.n++
 	f := &amendsv1.EffectFinding{
-		FindingId: ident.Finding("acme-in", code, "8472", "rf_9"), Code: code, Tenant: "acme-in", OrderId: "8472", RefundId: "rf_9",
+		FindingId: ident.Finding("acme-in", code, order, "rf_9"), Code: code, Tenant: "acme-in", OrderId: order, RefundId: "rf_9",
 		Records: []*amendsv1.FindingRecord{{Source: "provider", Kind: "refund", Id: "rf_9", Status: "succeeded"}}, SeenAt: timestamppb.Now(),
 	}
 	env := &amendsv1.Envelope{
@@ -82,5 +87,24 @@ func TestAFindingBecomesOneCase(t *testing.T) {
 	}
 	if rec := d.load(o, "req-8472"); len(rec.GetFindings()) != 1 || rec.GetCustomerId() != "cust_5519" {
 		t.Errorf("%v", rec.GetFindings())
+	}
+}
+
+// A finding on an order whose id is no token of a subject becomes a case for
+// people all the same; the id is text in it.
+func TestAFindingOnAnOrderWithAnOddID(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	o := d.build(nil)
+	id := ident.FindingCase(ident.Finding("acme-in", "refund_without_intent", "A.1", "rf_9"))
+	if err := o.handle(t.Context(), d.foundOn("A.1", id, "refund_without_intent")); err != nil {
+		t.Fatal(err)
+	}
+	rec := d.load(o, id)
+	if rec.GetFindings()[0].GetOrderId() != "A.1" || rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
+		t.Errorf("%v", rec)
+	}
+	if _, err := o.conn.Last(t.Context(), roles.StreamViews, subject.View("acme-in", id)); err != nil {
+		t.Error(err)
 	}
 }

@@ -84,7 +84,7 @@ type Moved struct {
 // same disagreement has the same id in later books, also when time passed or
 // a status moved on meanwhile.
 func (b Books) Balance() Balance {
-	c := &balancing{Books: b, acknowledged: map[string]*amendsv1.EffectIntent{}, refunds: map[string]*amendsv1.Refund{}, matched: map[string][]*amendsv1.Refund{}}
+	c := begun(b)
 	c.ledgerItself()
 	if b.View.Order == nil {
 		c.orderMissing()
@@ -105,6 +105,20 @@ func (b Books) Balance() Balance {
 		c.sums()
 	}
 	return c.out
+}
+
+// Unusable gives the findings of an order that has no place in the ledger,
+// because its id is no token: each of its refunds is nobody's.
+func (b Books) Unusable() []*amendsv1.EffectFinding {
+	c := begun(b)
+	for _, r := range b.Listed {
+		c.stranger(r)
+	}
+	return c.out.Findings
+}
+
+func begun(b Books) *balancing {
+	return &balancing{Books: b, acknowledged: map[string]*amendsv1.EffectIntent{}, refunds: map[string]*amendsv1.Refund{}, matched: map[string][]*amendsv1.Refund{}}
 }
 
 // balancing is one comparison under way.
@@ -147,7 +161,7 @@ func (c *balancing) add(d disagreement) {
 		d.about = d.intent.GetCaseId()
 	}
 	c.out.Findings = append(c.out.Findings, &amendsv1.EffectFinding{
-		FindingId: ident.Finding(c.Tenant, d.code, c.OrderID, names...), Code: d.code, Tenant: c.Tenant, OrderId: c.OrderID,
+		FindingId: ident.Finding(c.Tenant, d.code, c.OrderID, names...), Code: d.code, Tenant: c.Tenant, OrderId: orderText(c.OrderID),
 		PaymentId: clip(d.payment, 64), RefundId: clip(d.refund, 64), IdempotencyKey: d.intent.GetIdempotencyKey(), AboutCaseId: d.about,
 		Records: d.records[:min(len(d.records), maxRecords)], SeenAt: timestamppb.New(c.At),
 	})

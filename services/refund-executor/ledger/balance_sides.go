@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/money"
@@ -280,6 +282,12 @@ func intentRecord(in *amendsv1.EffectIntent) *amendsv1.FindingRecord {
 // StatusWord gives a refund's status as people read it: succeeded.
 func StatusWord(s amendsv1.RefundStatus) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "REFUND_STATUS_"))
+}
+
+// orderText gives an order's id as people read it, also one that is no token.
+func orderText(id string) string {
+	quoted := strconv.QuoteToASCII(id)
+	return cmp.Or(clip(quoted[1:len(quoted)-1], 64), "none")
 }
 
 // clip bounds what the provider says to the length of its field.

@@ -219,6 +219,28 @@ func TestFindingsKeepTheirNames(t *testing.T) {
 	}
 }
 
+// An order whose id is no token has no ledger: whatever stands at the provider
+// is nobody's, under a name of its own, and its id is text.
+func TestAnOrderWithoutAPlaceInTheLedger(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for id, text := range map[string]string{"A.1": "A.1", "": "none", "a\nApproved: yes": `a\nApproved: yes`, "Ä": `\u00c4`, strings.Repeat("x", 400): strings.Repeat("x", 64), strings.Repeat("x", 401): strings.Repeat("x", 64)} {
+		b := ledger.Books{Tenant: "acme-in", OrderID: id, At: now, Listed: []*amendsv1.Refund{
+			providerRefund("rf_1", "pay_b", 100, pending, ""), providerRefund("rf_2", "pay_b", 100, failed, ""), providerRefund("rf_3", "pay_b", 100, succeeded, keyB),
+		}}
+		got := b.Unusable()
+		if want := []string{ledger.CodeUnknownReference, ledger.CodeWithoutIntent}; !slices.Equal(codes(ledger.Balance{Findings: got}), want) {
+			t.Fatalf("%q: %v", id, got)
+		}
+		for _, f := range got {
+			if err := envelope.Validate(f); err != nil || f.GetOrderId() != text || f.GetAboutCaseId() != "" || seen[f.GetFindingId()] {
+				t.Errorf("%q: %v, %v", id, f, err)
+			}
+			seen[f.GetFindingId()] = true
+		}
+	}
+}
+
 // honest are the books of an order after refunds as the executor makes them,
 // in any number, at any point of their lives.
 func honest(t *rapid.T) ledger.Books {

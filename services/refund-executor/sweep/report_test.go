@@ -11,10 +11,13 @@ import (
 
 	"github.com/amends-dev/amends/internal/bus"
 	"github.com/amends-dev/amends/internal/bus/bustest"
+	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/money"
 	"github.com/amends-dev/amends/internal/reconcile"
 	"github.com/amends-dev/amends/internal/roles"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 	"github.com/amends-dev/amends/services/refund-executor/ledger"
+	"github.com/amends-dev/amends/services/refund-executor/provider"
 	"github.com/amends-dev/amends/services/refund-executor/sweep"
 )
 
@@ -138,5 +141,42 @@ func TestAClockBehindIsNoCleanBill(t *testing.T) {
 	w.startOn(w.broker.Connect(roles.RefundExecutor), func() time.Time { return time.Now().Add(-3 * time.Hour) }, func(c *reconcile.Config) { c.Grace = 5 * time.Minute })
 	if r := w.ask(tenant, false); r.GetIncomplete() != reconcile.ReasonClock || r.GetOrders() != 1 || time.Since(r.GetStartedAt().AsTime()) > time.Hour {
 		t.Errorf("report %v", r)
+	}
+}
+
+// lists is a provider whose list has more refunds.
+type lists struct {
+	sweep.Provider
+	more []provider.ListedRefund
+}
+
+func (l lists) ListRefunds(ctx context.Context, tenant string, since time.Time, cursor string) (provider.RefundPage, error) {
+	page, err := l.Provider.ListRefunds(ctx, tenant, since, cursor)
+	page.Refunds = append(page.Refunds, l.more...)
+	return page, err
+}
+
+// A refund on an order whose id can be in no subject is a finding like any
+// other, and spoils no run.
+func TestAnOrderIDThatIsNoToken(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.refunded(pending)
+	w.seen = func(p sweep.Provider) sweep.Provider {
+		return lists{p, []provider.ListedRefund{{OrderID: "A.1", Refund: &amendsv1.Refund{
+			RefundId: "rf_x", PaymentId: "pay_x", Amount: money.New(100, "INR"), Status: amendsv1.RefundStatus_REFUND_STATUS_SUCCEEDED,
+		}}}}
+	}
+	w.start()
+	for range 2 {
+		r := w.ask(tenant, false)
+		if len(r.GetFindings()) != 1 || r.GetIncomplete() != "" || r.GetOrders() != 2 || r.GetRefunds() != 2 {
+			t.Fatalf("report %v", r)
+		}
+		f := r.GetFindings()[0]
+		sent := w.findings()
+		if f.GetCode() != ledger.CodeWithoutIntent || f.GetOrderId() != "A.1" || len(sent) != 1 || sent[ident.FindingCase(f.GetFindingId())].GetOrderId() != "A.1" {
+			t.Errorf("found %v, sent %v", f, sent)
+		}
 	}
 }

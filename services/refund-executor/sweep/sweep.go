@@ -146,7 +146,10 @@ func (p *pass) incomplete(ctx context.Context, err error, reason string) {
 // order compares the books of one order, and acts on what they come to.
 func (p *pass) order(ctx context.Context, id string, listed []*amendsv1.Refund) {
 	if ident.Token(id) != nil || subject.ReservedOrder(id) {
-		p.report.Incomplete("order_id_unusable")
+		// It goes into no subject; findings and the log have it quoted.
+		books := ledger.Books{Tenant: p.Tenant, OrderID: id, Listed: listed, At: p.At}
+		p.act(ctx, books, ledger.Balance{Findings: books.Unusable()}, 0)
+		p.report.Count(0, len(listed), 0, 0)
 		return
 	}
 	for range maxLooks {
@@ -166,17 +169,18 @@ func (p *pass) order(ctx context.Context, id string, listed []*amendsv1.Refund) 
 			return
 		}
 		if seq == again {
-			p.balance(ctx, ledger.Books{
+			books := ledger.Books{
 				Tenant: p.Tenant, OrderID: id, Entry: entry, View: view, Listed: listed, At: p.At, Grace: p.cfg.Grace, InDoubt: p.cfg.InDoubt,
-			}, seq)
+			}
+			p.act(ctx, books, books.Balance(), seq)
 			return
 		}
 	}
 	p.report.Incomplete(reconcile.ReasonBusy)
 }
 
-func (p *pass) balance(ctx context.Context, books ledger.Books, seq uint64) {
-	out := books.Balance()
+// act reports what an order comes to, hands it on, and records what moved on.
+func (p *pass) act(ctx context.Context, books ledger.Books, out ledger.Balance, seq uint64) {
 	handedOn := true
 	for _, f := range out.Findings {
 		p.report.Found(f)

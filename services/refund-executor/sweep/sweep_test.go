@@ -50,6 +50,8 @@ type world struct {
 	asks     *bus.Conn
 	store    *effectstore.JetStream
 	runs     int
+	// seen is what a sweep has of the provider.
+	seen func(sweep.Provider) sweep.Provider
 }
 
 func open(t *testing.T) *world {
@@ -69,6 +71,7 @@ func open(t *testing.T) *world {
 	}))
 	t.Cleanup(front.Close)
 	w.url, w.asks, w.store = front.URL, w.broker.Connect(roles.Console), effectstore.NewJetStream(w.broker.Connect(roles.RefundExecutor))
+	w.seen = func(p sweep.Provider) sweep.Provider { return p }
 	return w
 }
 
@@ -94,7 +97,7 @@ func (w *world) startOn(conn sweep.Bus, clock func() time.Time, edit ...func(*re
 		w.t.Fatal(err)
 	}
 	s, err := sweep.New(cfg, sweep.Deps{
-		Bus: conn, Store: w.store, Provider: adapter, Now: clock, Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)), Meter: noop.NewMeterProvider().Meter("test"),
+		Bus: conn, Store: w.store, Provider: w.seen(adapter), Now: clock, Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)), Meter: noop.NewMeterProvider().Meter("test"),
 	})
 	if err != nil {
 		w.t.Fatal(err)
