@@ -3,6 +3,8 @@ package ledger
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -166,10 +168,12 @@ func (c *balancing) sums() {
 	taken, on, refunded, code := map[string]int64{}, map[string][]*amendsv1.FindingRecord{}, int64(0), c.View.Order.GetTotal().GetCurrency()
 	oneCurrency := true
 	var everything []*amendsv1.FindingRecord
+	names := map[string][]string{} // of what was counted, by payment
 	count := func(payment string, m *amendsv1.Money, rec *amendsv1.FindingRecord) {
 		taken[payment] += m.GetMinor()
 		refunded += m.GetMinor()
 		on[payment], everything = append(on[payment], rec), append(everything, rec)
+		names[payment] = append(names[payment], c.nameOf(rec))
 		oneCurrency = oneCurrency && m.GetCurrency() == code
 	}
 	for _, r := range c.View.Refunds {
@@ -194,7 +198,11 @@ func (c *balancing) sums() {
 	for _, p := range c.View.Captures {
 		id := p.GetPaymentId()
 		if taken[id] > p.GetAmount().GetMinor() {
-			c.add(disagreement{code: CodeCaptureOver, payment: id, about: c.only(on[id]), records: append([]*amendsv1.FindingRecord{captureRecord(p, charged[id])}, on[id]...)})
+			mine := captureRecord(p, charged[id])
+			c.add(disagreement{
+				code: CodeCaptureOver, payment: id, about: c.only(on[id]), records: append([]*amendsv1.FindingRecord{mine}, on[id]...),
+				named: []*amendsv1.FindingRecord{mine}, apart: together(names[id]),
+			})
 		}
 		oneCurrency = oneCurrency && p.GetAmount().GetCurrency() == code
 		if p.GetSettled() && !charged[id] {
@@ -205,25 +213,35 @@ func (c *balancing) sums() {
 	if !oneCurrency || refunded == 0 || total-(settled-refunded) <= c.strangers+approved {
 		return
 	}
-	d := disagreement{code: CodeOrderOver, about: c.only(everything), records: []*amendsv1.FindingRecord{
+	d := disagreement{code: CodeOrderOver, about: c.only(everything), apart: together(slices.Concat(slices.Collect(maps.Values(names))...)), records: []*amendsv1.FindingRecord{
 		{Source: sourceProvider, Kind: kindOrder, Id: clip(c.OrderID, 160), Amount: c.View.Order.GetTotal(), Status: "total"},
 		{Source: sourceProvider, Kind: kindSum, Id: clip(c.OrderID, 160), Amount: money.New(settled, code), Status: "settled"},
 		{Source: sourceProvider, Kind: kindSum, Id: clip(c.OrderID, 160), Amount: money.New(refunded, code), Status: "refunded"},
 	}}
+	d.named = d.records[:1:1]
 	d.records = append(d.records, everything...)
 	c.add(d)
+}
+
+// nameOf names what a record counts by what stays: the key of the intent it is
+// of, whether the provider shows its refund yet or not, else the refund itself.
+func (c *balancing) nameOf(rec *amendsv1.FindingRecord) string {
+	if in := c.intentOf(rec); in != nil {
+		return in.GetIdempotencyKey()
+	}
+	return rec.GetId()
+}
+
+// together joins names, in whatever order they come.
+func together(names []string) string {
+	return strings.Join(slices.Sorted(slices.Values(names)), "\x00")
 }
 
 // only gives the one case whose refunds these are, or nothing.
 func (c *balancing) only(records []*amendsv1.FindingRecord) string {
 	about := ""
 	for _, rec := range records {
-		in := find(c.Entry, rec.GetId())
-		if r := c.refunds[rec.GetId()]; in == nil && r != nil {
-			if in = c.acknowledged[r.GetRefundId()]; in == nil {
-				in = find(c.Entry, r.GetReference())
-			}
-		}
+		in := c.intentOf(rec)
 		if in == nil {
 			continue
 		}
@@ -233,6 +251,22 @@ func (c *balancing) only(records []*amendsv1.FindingRecord) string {
 		about = in.GetCaseId()
 	}
 	return about
+}
+
+// intentOf gives the intent that a record of an intent or of a refund is of, or
+// nil.
+func (c *balancing) intentOf(rec *amendsv1.FindingRecord) *amendsv1.EffectIntent {
+	if in := find(c.Entry, rec.GetId()); in != nil {
+		return in
+	}
+	r := c.refunds[rec.GetId()]
+	if r == nil {
+		return nil
+	}
+	if in := c.acknowledged[r.GetRefundId()]; in != nil {
+		return in
+	}
+	return find(c.Entry, r.GetReference())
 }
 
 // kindOf gives the kind of refund an intent asks for, as its stored request

@@ -219,6 +219,47 @@ func TestFindingsKeepTheirNames(t *testing.T) {
 	}
 }
 
+// Too much was given back while it was in doubt whether a refund was made, and
+// still when it was: the same finding, once.
+func TestOverRefundsKeepTheirNames(t *testing.T) {
+	t.Parallel()
+	for code, over := range map[string]func(*ledger.Books){
+		ledger.CodeCaptureOver: func(b *ledger.Books) { b.View.Captures[1].Amount = inr(149999) },
+		ledger.CodeOrderOver:   func(b *ledger.Books) { b.View.Order.Total = inr(600000) },
+	} {
+		ids := map[string]bool{}
+		look := func(change ...func(*ledger.Books)) {
+			b := books(t)
+			b.Entry = begin(t, b.Entry, action("req-2", refund("pay_b", 50000)), "apr-2")
+			b.At = now.Add(10 * time.Minute)
+			for _, f := range append(change, over) {
+				f(&b)
+			}
+			for _, f := range b.Balance().Findings {
+				if f.GetCode() != code {
+					t.Errorf("%s besides: %v", code, f)
+				}
+				ids[f.GetFindingId()] = true
+			}
+		}
+		const second = "refund:req-2:pay_b"
+		look() // in doubt
+		acknowledge := func(b *ledger.Books) {
+			b.Entry = answered(t, b.Entry, second, ledger.Answer{Class: acknowledged, RefundID: "rf_2", Status: pending})
+		}
+		shown := func(b *ledger.Books) {
+			b.View.Refunds = append(b.View.Refunds, providerRefund("rf_2", "pay_b", 50000, pending, second))
+			slices.Reverse(b.View.Refunds)
+		}
+		look(shown)
+		look(shown, acknowledge)
+		look(shown, acknowledge, func(b *ledger.Books) { b.View.Refunds[0].Status = succeeded })
+		if len(ids) != 1 {
+			t.Errorf("%s is %d findings: %v", code, len(ids), ids)
+		}
+	}
+}
+
 // An order whose id is no token has no ledger: whatever stands at the provider
 // is nobody's, under a name of its own, and its id is text.
 func TestAnOrderWithoutAPlaceInTheLedger(t *testing.T) {
