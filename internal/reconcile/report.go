@@ -106,10 +106,14 @@ func (r *Report) Keep(ctx context.Context) error {
 	if r.keep == nil {
 		return nil
 	}
+	return r.keep(ctx, r.Now())
+}
+
+// Now gives the report as far as it came.
+func (r *Report) Now() *amendsv1.ReconciliationReport {
 	r.mu.Lock()
-	now := proto.CloneOf(r.out)
-	r.mu.Unlock()
-	return r.keep(ctx, now)
+	defer r.mu.Unlock()
+	return proto.CloneOf(r.out)
 }
 
 // finish gives the report as it is written.

@@ -22,18 +22,8 @@ import (
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
-const (
-	// maxTallyWalk bounds the messages of a stream that one run takes in; the
-	// next goes on.
-	maxTallyWalk = 200_000
-	// tallyWorkers bounds how many suspicions are looked into side by side.
-	tallyWorkers = 4
-	// maxTallyLog bounds the commits of one case that are read.
-	maxTallyLog = 2048
-)
-
-// errTallyBound: there is more to take in than one run does.
-var errTallyBound = errors.New("more messages than one run takes in")
+// tallyWorkers bounds how many suspicions are looked into side by side.
+const tallyWorkers = 4
 
 // comparer compares the effect ledger with the cases (MONEY-3). It keeps what
 // it took in of both streams, so that a run reads only what is new; before it
@@ -44,16 +34,8 @@ type comparer struct {
 	sent   reconcile.Sent
 	// books are by tenant; only runs use them, and one runs at a time.
 	books map[string]*books
-	anew  atomic.Bool
-}
-
-// books are what was taken in of one tenant.
-type books struct {
-	// unreadable counts what could not be taken in, ever.
-	unreadable          int
-	ledgerSeq, casesSeq uint64
-	ledger              map[string]casework.Entry
-	cases               map[string]*casework.Account
+	// brokers counts the changes of brokers.
+	brokers atomic.Uint64
 }
 
 // compareRecords carries out reconciliations until ctx ends.
@@ -64,7 +46,7 @@ func (o *orchestrator) compareRecords(ctx context.Context) error {
 		Time: func(ctx context.Context) (time.Time, error) { return o.conn.Time(ctx, roles.ConsumerDue) },
 	})
 	o.conn.OnServerChange(func() {
-		c.anew.Store(true)
+		c.brokers.Add(1)
 		c.sent.Forget()
 		c.server.Rewind()
 	})
@@ -72,34 +54,29 @@ func (o *orchestrator) compareRecords(ctx context.Context) error {
 }
 
 func (c *comparer) compare(ctx context.Context, run reconcile.Run, r *reconcile.Report) {
-	if c.anew.Swap(false) {
-		clear(c.books)
-	}
-	b := c.books[run.Tenant]
-	if b == nil {
-		b = &books{ledger: map[string]casework.Entry{}, cases: map[string]*casework.Account{}}
-		c.books[run.Tenant] = b
+	since := run.At.Add(-c.cfg.Reconcile.Window)
+	b, err := c.booksOf(ctx, run.Tenant, since)
+	if err != nil {
+		c.misses(ctx, run, r, reconcile.ReasonLedger, err)
+		return
 	}
 	// The ledger first: what a case says of an effect is then newer, never older.
-	for reason, err := range map[string]error{reconcile.ReasonLedger: c.takeLedger(ctx, run.Tenant, b), reconcile.ReasonCases: c.takeCases(ctx, run.Tenant, b)} {
-		if errors.Is(err, errTallyBound) {
-			reason = reconcile.ReasonTooMany
-		}
-		if err != nil {
-			c.misses(ctx, run, r, reason, err)
-		}
+	if err := c.takeLedger(ctx, b); err != nil {
+		c.misses(ctx, run, r, reasonOf(err, reconcile.ReasonLedger), err)
 	}
-	if b.unreadable > 0 {
-		c.misses(ctx, run, r, reconcile.ReasonUnreadable, fmt.Errorf("%d messages cannot be read", b.unreadable))
+	if err := c.takeCases(ctx, b); err != nil {
+		c.misses(ctx, run, r, reasonOf(err, reconcile.ReasonCases), err)
 	}
-	b.forget(run.At.Add(-c.cfg.Reconcile.Window))
+	b.forget(since)
+	if len(b.unreadable) > 0 {
+		c.misses(ctx, run, r, reconcile.ReasonUnreadable, fmt.Errorf("%d messages cannot be read", len(b.unreadable)))
+	}
 	r.Count(len(b.ledger), b.refunds(), len(b.cases), 0)
 	t := c.tally(run)
 	t.Case = func(id string) *casework.Account { return b.cases[id] }
 	t.Ledger = func(order string) casework.Entry { return b.ledger[order] }
-	todo := suspicions(t, b)
-	if most := c.cfg.Reconcile.MaxOrders; len(todo) > most {
-		todo = todo[:most]
+	todo, all := b.next(suspicions(t, b), c.cfg.Reconcile.MaxOrders)
+	if !all {
 		r.Incomplete(reconcile.ReasonTooMany)
 	}
 	p := &tallyRun{comparer: c, Run: run, report: r}
@@ -255,111 +232,4 @@ func entryOf(m bus.Stored) (casework.Entry, error) {
 		return casework.Entry{}, fmt.Errorf("decode %s: %w", m.Subject, err)
 	}
 	return casework.Entry{EffectEntry: e, At: m.Time}, nil
-}
-
-// accountNow reads all a case was ever told, at the leader; nil when there is no
-// such case.
-func (c *comparer) accountNow(ctx context.Context, tenant, id string) (*casework.Account, error) {
-	if id == "" {
-		return nil, nil //nolint:nilnil // no case is no case
-	}
-	var a *casework.Account
-	seq := uint64(0)
-	for range maxTallyLog {
-		m, err := c.conn.NextAfter(ctx, roles.StreamCases, subject.Case(tenant, id), seq)
-		if errors.Is(err, bus.ErrNotFound) {
-			return a, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("log of case %s: %w", id, err)
-		}
-		if a == nil {
-			a = new(casework.Account)
-		}
-		if err := takeCommit(a, m); err != nil {
-			return nil, err
-		}
-		seq = m.Seq
-	}
-	return nil, fmt.Errorf("log of case %s: more than %d commits", id, maxTallyLog)
-}
-
-func takeCommit(a *casework.Account, m bus.Stored) error {
-	commit := new(amendsv1.CaseCommit)
-	if err := proto.Unmarshal(m.Data, commit); err != nil {
-		return fmt.Errorf("decode %s: %w", m.Subject, err)
-	}
-	a.Take(commit.GetRecord())
-	return nil
-}
-
-// takeLedger takes in what the ledger has gained.
-func (c *comparer) takeLedger(ctx context.Context, tenant string, b *books) error {
-	return c.walkOn(ctx, roles.StreamEffects, subject.Effect(tenant, "*"), b, &b.ledgerSeq, func(order string, m bus.Stored) error {
-		if subject.ReservedOrder(order) {
-			return nil
-		}
-		e, err := entryOf(m)
-		if err != nil {
-			return err
-		}
-		for _, in := range e.GetIntents() {
-			in.Body = nil // not needed, and large
-		}
-		b.ledger[order] = e
-		return nil
-	})
-}
-
-// takeCases takes in what the cases have gained.
-func (c *comparer) takeCases(ctx context.Context, tenant string, b *books) error {
-	return c.walkOn(ctx, roles.StreamCases, subject.Case(tenant, "*"), b, &b.casesSeq, func(id string, m bus.Stored) error {
-		a := b.cases[id]
-		if a == nil {
-			a = new(casework.Account)
-			b.cases[id] = a
-		}
-		return takeCommit(a, m)
-	})
-}
-
-// walkOn hands out the messages after the sequence it came to last.
-func (c *comparer) walkOn(ctx context.Context, stream, filter string, b *books, seq *uint64, take func(id string, m bus.Stored) error) error {
-	for range maxTallyWalk {
-		m, err := c.conn.NextAfter(ctx, stream, filter, *seq)
-		if errors.Is(err, bus.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		parts, err := subject.Parse(m.Subject)
-		if err == nil {
-			err = take(parts.CaseID, m)
-		}
-		if err != nil {
-			b.unreadable++ // no later run is complete without it
-		}
-		*seq = m.Seq
-	}
-	return errTallyBound
-}
-
-// forget drops what is older than the window. It comes again with its next
-// version.
-func (b *books) forget(since time.Time) {
-	maps.DeleteFunc(b.ledger, func(_ string, e casework.Entry) bool { return e.At.Before(since) })
-	maps.DeleteFunc(b.cases, func(_ string, a *casework.Account) bool { return a.Updated.Before(since) && !a.Waits() })
-}
-
-// refunds counts the acknowledged refunds of the ledger.
-func (b *books) refunds() (n int) {
-	for _, e := range b.ledger {
-		for _, in := range e.GetIntents() {
-			if in.GetOutcome().GetClass() == amendsv1.EffectClass_EFFECT_CLASS_ACKNOWLEDGED {
-				n++
-			}
-		}
-	}
-	return n
 }

@@ -7,11 +7,13 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/amends-dev/amends/internal/bus"
+	"github.com/amends-dev/amends/internal/reconcile"
 	"github.com/amends-dev/amends/internal/roles"
 	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
@@ -20,8 +22,8 @@ import (
 )
 
 const (
-	// maxPages bounds the provider's list, and maxWalk the ledger entries that
-	// are walked in one run; the next goes on.
+	// maxPages bounds the provider's list of a run, which always begins with the
+	// window; maxWalk the ledger entries that are walked in one: the next goes on.
 	maxPages = 1000
 	maxWalk  = 200_000
 )
@@ -54,7 +56,18 @@ func (p *pass) list(ctx context.Context, since time.Time) (map[string][]*amendsv
 			return out, nil
 		}
 	}
-	return out, fmt.Errorf("list refunds: more than %d pages", maxPages)
+	return out, fmt.Errorf("list refunds: %d pages: %w", maxPages, errBound)
+}
+
+// errBound: there is more to read than one run does.
+var errBound = errors.New("more than one run reads")
+
+// reasonOf gives the reason for which a run that met an error is incomplete.
+func reasonOf(err error, otherwise string) string {
+	if errors.Is(err, errBound) {
+		return reconcile.ReasonTooMany
+	}
+	return otherwise
 }
 
 // indexes know the orders of each tenant's ledger. They spare walking all of it
@@ -62,11 +75,14 @@ func (p *pass) list(ctx context.Context, since time.Time) (map[string][]*amendsv
 type indexes struct {
 	mu sync.Mutex
 	of map[string]*index
+	// brokers counts the changes of brokers.
+	brokers atomic.Uint64
 }
 
 type index struct {
-	// seq is how far the ledger was walked.
-	seq    uint64
+	// cursor is how far the ledger was walked, at the broker of that number.
+	cursor reconcile.Cursor
+	broker uint64
 	orders map[string]known
 	// from is where a run that could not compare all of them left off.
 	from string
@@ -76,12 +92,6 @@ type index struct {
 type known struct {
 	at        time.Time
 	unsettled bool
-}
-
-func (x *indexes) forget() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.of = nil
 }
 
 func (x *indexes) tenant(tenant string) *index {
@@ -101,7 +111,10 @@ func (x *indexes) tenant(tenant string) *index {
 // that are known.
 func (x *indexes) walk(ctx context.Context, b Bus, tenant string, since time.Time) (map[string]bool, error) {
 	ix := x.tenant(tenant) // one run at a time uses it
-	err := ix.walk(ctx, b, tenant)
+	err := ix.check(ctx, b, tenant, x.brokers.Load())
+	if err == nil {
+		err = ix.walk(ctx, b, tenant)
+	}
 	out := map[string]bool{}
 	for id, k := range ix.orders {
 		if k.unsettled || !k.at.Before(since) {
@@ -113,16 +126,33 @@ func (x *indexes) walk(ctx context.Context, b Bus, tenant string, since time.Tim
 	return out, err
 }
 
+// check begins anew when another broker answers and its ledger is not the one
+// that was walked.
+func (ix *index) check(ctx context.Context, b Bus, tenant string, broker uint64) error {
+	if ix.broker == broker {
+		return nil
+	}
+	same, err := ix.cursor.Holds(ctx, b, roles.StreamEffects, subject.Effect(tenant, "*"))
+	if err != nil {
+		return fmt.Errorf("walk the ledger: %w", err)
+	}
+	if !same {
+		ix.cursor = reconcile.Cursor{}
+		clear(ix.orders)
+	}
+	ix.broker = broker
+	return nil
+}
+
 func (ix *index) walk(ctx context.Context, b Bus, tenant string) error {
 	for range maxWalk {
-		m, err := b.NextAfter(ctx, roles.StreamEffects, subject.Effect(tenant, "*"), ix.seq)
+		m, err := ix.cursor.Next(ctx, b, roles.StreamEffects, subject.Effect(tenant, "*"))
 		if errors.Is(err, bus.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("walk the ledger: %w", err)
 		}
-		ix.seq = m.Seq
 		at, err := subject.Parse(m.Subject)
 		if err != nil || subject.ReservedOrder(at.CaseID) {
 			continue
@@ -131,7 +161,7 @@ func (ix *index) walk(ctx context.Context, b Bus, tenant string) error {
 		unreadable := proto.Unmarshal(m.Data, e) != nil // then every run says so, when it reads the order's entry
 		ix.orders[at.CaseID] = known{at: m.Time, unsettled: unreadable || ledger.Unsettled(e)}
 	}
-	return fmt.Errorf("walk the ledger: more than %d entries", maxWalk)
+	return fmt.Errorf("walk the ledger: %d entries: %w", maxWalk, errBound)
 }
 
 // next gives the orders a run compares, at most so many, beginning where the

@@ -3,7 +3,9 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -178,5 +180,45 @@ func TestAnOrderIDThatIsNoToken(t *testing.T) {
 		if f.GetCode() != ledger.CodeWithoutIntent || f.GetOrderId() != "A.1" || len(sent) != 1 || sent[ident.FindingCase(f.GetFindingId())].GetOrderId() != "A.1" {
 			t.Errorf("found %v, sent %v", f, sent)
 		}
+	}
+}
+
+// counted counts the reads of the ledger's stream.
+type counted struct {
+	sweep.Bus
+	reads atomic.Int64
+}
+
+func (b *counted) NextAfter(ctx context.Context, stream, filter string, seq uint64) (bus.Stored, error) {
+	if stream == roles.StreamEffects {
+		b.reads.Add(1)
+	}
+	return b.Bus.NextAfter(ctx, stream, filter, seq)
+}
+
+// After a reconnect the ledger is not walked from its beginning: its messages
+// are where they were.
+func TestTheIndexOutlivesAReconnect(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.refunded(pending)
+	for n := range 30 {
+		e := &amendsv1.EffectEntry{Tenant: tenant, OrderId: "order-" + strconv.Itoa(n), Revision: 1}
+		if _, err := w.store.SaveEntry(t.Context(), e, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := &counted{Bus: w.broker.Connect(roles.RefundExecutor)}
+	w.startOn(conn, time.Now)
+	if r := w.ask(tenant, true); r.GetOrders() != 31 {
+		t.Fatalf("report %v", r)
+	}
+	first := conn.reads.Load()
+	w.last.Forget()
+	if r := w.ask(tenant, true); r.GetOrders() != 31 || r.GetIncomplete() != "" {
+		t.Errorf("report %v", r)
+	}
+	if again := conn.reads.Load() - first; first < 31 || again > 2 {
+		t.Errorf("the first run read %d messages of the ledger, the next %d", first, again)
 	}
 }

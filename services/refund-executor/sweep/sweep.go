@@ -36,6 +36,7 @@ const (
 // Bus is what the sweep needs of the executor's connection.
 type Bus interface {
 	reconcile.Bus
+	reconcile.Reader
 	Time(ctx context.Context, consumer string) (time.Time, error)
 	Send(ctx context.Context, subj string, env *amendsv1.Envelope, payload proto.Message, opts ...bus.PublishOption) (uint64, error)
 }
@@ -86,10 +87,11 @@ func New(cfg reconcile.Config, d Deps) (*Sweep, error) {
 // Serve carries out runs until ctx ends.
 func (s *Sweep) Serve(ctx context.Context) error { return s.server.Serve(ctx) }
 
-// Forget drops what is remembered of the broker: it may have lost something.
+// Forget drops what is remembered of the broker's messages: it may have lost
+// some. The ledger it does not lose; the next run looks whether it is the same.
 func (s *Sweep) Forget() {
 	s.sent.Forget()
-	s.orders.forget()
+	s.orders.brokers.Add(1)
 	s.server.Rewind()
 }
 
@@ -116,11 +118,11 @@ func (s *Sweep) compare(ctx context.Context, run reconcile.Run, r *reconcile.Rep
 	since := run.At.Add(-s.cfg.Window)
 	orders, err := s.orders.walk(ctx, s.Bus, run.Tenant, since)
 	if err != nil {
-		p.incomplete(ctx, err, reconcile.ReasonLedger)
+		p.incomplete(ctx, err, reasonOf(err, reconcile.ReasonLedger))
 	}
 	listed, err := p.list(ctx, since)
 	if err != nil {
-		p.incomplete(ctx, err, reconcile.ReasonProvider)
+		p.incomplete(ctx, err, reasonOf(err, reconcile.ReasonProvider))
 	}
 	for id := range listed {
 		orders[id] = true

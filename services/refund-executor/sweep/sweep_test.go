@@ -52,6 +52,7 @@ type world struct {
 	runs     int
 	// seen is what a sweep has of the provider.
 	seen func(sweep.Provider) sweep.Provider
+	last *sweep.Sweep
 }
 
 func open(t *testing.T) *world {
@@ -102,6 +103,7 @@ func (w *world) startOn(conn sweep.Bus, clock func() time.Time, edit ...func(*re
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.last = s
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {
