@@ -24,7 +24,8 @@ type reconcileCmd struct {
 func (reconcileCmd) Help() string {
 	return `The executor compares the provider's refunds with its ledger, the orchestrator
 the ledger with the cases. What disagrees becomes a case for people, once; it is
-listed again for as long as it disagrees.
+listed again for as long as it disagrees, also when its case is settled: a job
+that runs by itself tells new findings from known ones by finding_id (--json).
 
   amends reconcile --tenant acme-in --dry-run
   amends reconcile --tenant acme-in --json
@@ -53,7 +54,7 @@ func (c *reconcileCmd) Run(ctx context.Context, t *terminal) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	run, err := c.await(waiting, t, desk, asked.RunID)
+	run, last, err := c.await(waiting, t, desk, asked.RunID)
 	if err != nil {
 		return err
 	}
@@ -64,37 +65,45 @@ func (c *reconcileCmd) Run(ctx context.Context, t *terminal) error {
 	} else if err := showRun(t, run); err != nil {
 		return err
 	}
-	return verdictOn(run)
+	return verdictOn(run, last)
 }
 
 // await reads the run until it is complete or the time is up, and gives it as
-// far as it came.
-func (c *reconcileCmd) await(ctx context.Context, t *terminal, desk *deskclient.Console, id string) (deskapi.Reconciliation, error) {
-	run, said := deskapi.Reconciliation{Tenant: c.Tenant, RunID: id, Status: deskapi.RunRunning}, ""
+// far as it came, and why the last look came to nothing if it did.
+func (c *reconcileCmd) await(ctx context.Context, t *terminal, desk *deskclient.Console, id string) (run deskapi.Reconciliation, last, _ error) {
+	run = deskapi.Reconciliation{Tenant: c.Tenant, RunID: id, Status: deskapi.RunRunning}
+	said := ""
 	for pause := askAgain; ; pause = min(2*pause, maxPause) {
 		got, err := desk.Reconciliation(ctx, c.Tenant, id)
 		p, refused := errors.AsType[*deskapi.Problem](err)
 		switch {
 		case err == nil:
-			run = got
+			run, last = got, nil
 		case refused && p.RetryAfter == 0 && p.Code != deskapi.CodeNotFound: // a direct read may be behind the request
-			return run, err
+			return run, nil, err
+		case ctx.Err() == nil:
+			last = err
 		}
 		if run.Status == deskapi.RunComplete {
-			return run, nil
+			return run, nil, nil
 		}
-		if now := strings.Join(run.Waiting, " and "); now != said && !c.JSON {
-			fmt.Fprintf(t.err, "%s: waiting for %s\n", display.Line(id), display.Line(now))
+		now, more := "waiting for "+strings.Join(run.Waiting, " and "), ""
+		if last != nil {
+			now, more = "asking again: ", last.Error() // ports and times differ in it
+		}
+		if now != said && !c.JSON {
+			fmt.Fprintf(t.err, "%s: %s\n", display.Line(id), display.Line(now+more))
 			said = now
 		}
 		if sleep(ctx, pause) != nil {
-			return run, nil
+			return run, last, nil
 		}
 	}
 }
 
-// verdictOn says what a run came to, with its exit code.
-func verdictOn(run deskapi.Reconciliation) error {
+// verdictOn says what a run came to, with its exit code; last is why it could
+// not be read in the end.
+func verdictOn(run deskapi.Reconciliation, last error) error {
 	findings, why := uint64(0), ""
 	for _, r := range run.Reports {
 		findings += uint64(len(r.Findings)) + r.Omitted
@@ -102,8 +111,13 @@ func verdictOn(run deskapi.Reconciliation) error {
 			why = r.Service + ": " + r.Incomplete
 		}
 	}
-	if run.Status != deskapi.RunComplete {
-		why = "run " + run.RunID + " has no report yet of " + strings.Join(run.Waiting, ", ")
+	switch {
+	case last != nil:
+		why = "run " + run.RunID + " could not be read: " + last.Error()
+	case run.Status != deskapi.RunComplete && len(run.Waiting) == 0:
+		why = "run " + run.RunID + " could not be read in time"
+	case run.Status != deskapi.RunComplete:
+		why = "run " + run.RunID + " has no finished report yet of " + strings.Join(run.Waiting, ", ")
 	}
 	switch {
 	case findings > 0 && why != "":
@@ -145,7 +159,8 @@ func showRun(t *terminal, run deskapi.Reconciliation) error {
 	case run.DryRun && listed:
 		fmt.Fprintln(t.out, "a dry run: nothing was changed, and no case was opened")
 	case listed:
-		fmt.Fprintf(t.out, "people have them: amends custody list --tenant %s --queue reconciliation\n", display.Line(run.Tenant))
+		fmt.Fprintf(t.out, "each goes to the case beside it, once, and is listed for as long as its records disagree, also when that case is settled\n"+
+			"what waits for people: amends custody list --tenant %s --queue reconciliation\n", display.Line(run.Tenant))
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"finding": {
 			ended(deskapi.RunReport{Service: "refund-executor", Findings: []deskapi.Finding{dashboard}}, clean), exitDisagrees,
-			[]string{`refund_without_intent 8472 pay_8472_b rf_1 fnd-1 provider refund rf_1\x1b[2J ₹50.00 succeeded | ledger intent absent`, "--queue reconciliation"},
+			[]string{`refund_without_intent 8472 pay_8472_b rf_1 fnd-1 provider refund rf_1\x1b[2J ₹50.00 succeeded | ledger intent absent`, "also when that case is settled", "--queue reconciliation"},
 			"findings: 1",
 		},
 		"omitted":    {ended(deskapi.RunReport{Service: "refund-executor", Omitted: 7}, clean), exitDisagrees, nil, "findings: 7"},
@@ -112,7 +112,39 @@ func TestReconcileInTime(t *testing.T) {
 	t.Parallel()
 	args, _ := fakeRuns(t, 1_000_000, deskapi.Reconciliation{})
 	got := amends(t, nil, append(args[:len(args)-1], "1s")...)
-	if got.code != exitIncomplete || !strings.Contains(got.err, "run run-1 has no report yet of orchestrator") {
+	if got.code != exitIncomplete || !strings.Contains(got.err, "run run-1 has no finished report yet of orchestrator") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A console that is gone after it took the request is named, while it is waited
+// for and in the end.
+func TestReconcileSaysWhyItCannotRead(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.Handle("POST /v1/reconciliations", edge.Handler(func(w http.ResponseWriter, _ *http.Request) *deskapi.Problem {
+		edge.WriteJSON(w, 202, deskapi.ReconciliationAccepted{Tenant: "acme-in", RunID: "run-1"})
+		return nil
+	}))
+	mux.HandleFunc("GET /v1/reconciliations/acme-in/run-1", func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = c.Close()
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	dir, _ := files(t)
+	args := []string{"reconcile", "--tenant", "acme-in", "--console", s.URL, "--token-file", filepath.Join(dir, "token"), "--timeout", "1s"}
+	got := amends(t, nil, args...)
+	for _, want := range []string{"run-1: asking again: GET /v1/reconciliations/acme-in/run-1: ", "not everything was looked at: run run-1 could not be read: GET /v1/reconciliations/acme-in/run-1: "} {
+		if got.code != exitIncomplete || !strings.Contains(got.err, want) {
+			t.Errorf("not told %q: %+v", want, got)
+		}
+	}
+	if got = amends(t, nil, append(args, "--json")...); got.code != exitIncomplete || strings.Count(got.err, "\n") != 1 || !strings.Contains(got.err, "could not be read: GET ") {
+		t.Errorf("for machines: %+v", got)
 	}
 }
