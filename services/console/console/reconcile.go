@@ -37,9 +37,12 @@ var (
 	unknownTenant = deskapi.NewProblem(http.StatusNotFound, deskapi.CodeNotFound, "no such tenant")
 	unknownRun    = deskapi.NewProblem(http.StatusNotFound, deskapi.CodeNotFound, "no such run, or a later one took its place before it was begun")
 	notBegun      = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeAuditUnavailable, "nothing was begun").After(time.Second)
+	// unconfirmedRun is one that somebody may carry out.
+	unconfirmedRun = deskapi.NewProblem(http.StatusServiceUnavailable, deskapi.CodeUnavailable, "nobody knows whether it was begun; ask again").After(time.Second)
 )
 
-// askToReconcile handles POST /v1/reconciliations. The audit log has it first.
+// askToReconcile handles POST /v1/reconciliations. The audit log has it first,
+// and afterwards what became of it, also when its caller hangs up.
 // While a run is under way there is no other: the last request counts, and it
 // would take the place of one that nobody has seen yet.
 func (c *console) askToReconcile(w http.ResponseWriter, r *http.Request) *deskapi.Problem {
@@ -54,7 +57,9 @@ func (c *console) askToReconcile(w http.ResponseWriter, r *http.Request) *deskap
 	case !staff.sees(asked.Tenant):
 		return unknownTenant
 	}
-	ctx, trace := traced(r.Context(), r)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), changeTimeout)
+	defer cancel()
+	ctx, trace := traced(ctx, r)
 	over, problem := c.lastRun(ctx, asked.Tenant)
 	if problem != nil {
 		return problem
@@ -62,21 +67,37 @@ func (c *console) askToReconcile(w http.ResponseWriter, r *http.Request) *deskap
 	req := &amendsv1.ReconcileRequest{
 		RunId: "run-" + strings.ToLower(rand.Text()), Tenant: asked.Tenant, DryRun: asked.DryRun, By: staff.ID, At: timestamppb.New(c.now()),
 	}
-	action := "reconcile"
-	if req.GetDryRun() {
-		action = "reconcile.dry_run"
-	}
-	if err := c.audit(ctx, &amendsv1.AuditEvent{Actor: staff.ID, Action: action, Subject: req.GetRunId(), Outcome: "asked", TraceId: trace}, asked.Tenant); err != nil {
-		c.log.LogAttrs(ctx, slog.LevelError, "reconciliation not audited", slog.String("tenant", asked.Tenant), slog.Any("error", err))
+	if err := c.auditRun(ctx, req, trace, "asked"); err != nil {
 		return notBegun
 	}
 	if problem := c.putRun(ctx, req, over); problem != nil {
+		outcome := string(problem.Code)
+		if problem == unconfirmedRun {
+			outcome = "uncertain"
+		}
+		_ = c.auditRun(ctx, req, trace, outcome) // logged
 		return problem
 	}
+	_ = c.auditRun(ctx, req, trace, "done")
 	edge.WriteJSON(w, http.StatusAccepted, deskapi.ReconciliationAccepted{
 		Tenant: asked.Tenant, RunID: req.GetRunId(), Self: deskapi.ReconciliationPath(asked.Tenant, req.GetRunId()),
 	})
 	return nil
+}
+
+// auditRun records what became of a request, or logs that the audit log does not
+// have it.
+func (c *console) auditRun(ctx context.Context, req *amendsv1.ReconcileRequest, trace, outcome string) error {
+	action := "reconcile"
+	if req.GetDryRun() {
+		action = "reconcile.dry_run"
+	}
+	err := c.audit(ctx, &amendsv1.AuditEvent{Actor: req.GetBy(), Action: action, Subject: req.GetRunId(), Outcome: outcome, TraceId: trace}, req.GetTenant())
+	if err != nil {
+		c.log.LogAttrs(ctx, slog.LevelError, "reconciliation not audited", slog.String("tenant", req.GetTenant()), slog.String("run", req.GetRunId()),
+			slog.String("outcome", outcome), slog.Any("error", err))
+	}
+	return err
 }
 
 // lastRun gives the sequence of the last request of a tenant, to be written
@@ -121,6 +142,10 @@ func (c *console) putRun(ctx context.Context, req *amendsv1.ReconcileRequest, ov
 			return nil
 		}
 		return deskapi.NewProblem(http.StatusConflict, deskapi.CodeReconciling, "run "+have.GetRunId()+" is under way").After(2 * time.Second)
+	}
+	if errors.Is(err, bus.ErrUncertain) {
+		_ = c.unreadable(ctx, req.GetTenant(), err)
+		return unconfirmedRun
 	}
 	if err != nil {
 		return c.unreadable(ctx, req.GetTenant(), err)

@@ -49,7 +49,7 @@ func TestReconciliation(t *testing.T) {
 	if err != nil || asked.RunID == "" || asked.Self != deskapi.ReconciliationPath("acme-in", asked.RunID) {
 		t.Fatalf("%+v, %v", asked, err)
 	}
-	if log := d.audit(t, subject.Audit("console", "acme-in")); len(log) != 1 || log[0] != "maya reconcile.dry_run "+asked.RunID+" asked: " {
+	if log := d.audit(t, subject.Audit("console", "acme-in")); !slices.Equal(log, []string{"maya reconcile.dry_run " + asked.RunID + " asked: ", "maya reconcile.dry_run " + asked.RunID + " done: "}) {
 		t.Errorf("audited %q", log)
 	}
 	m, err := d.writes.Last(t.Context(), roles.StreamControl, subject.Reconcile("acme-in"))
@@ -141,30 +141,40 @@ func TestReconciliationIsOfTheirTenants(t *testing.T) {
 type silent struct {
 	broker
 	audit, control error
+	outcomes       *[]string
 }
 
 func (s silent) LastDirect(context.Context, string, string) (bus.Stored, error) {
 	return bus.Stored{}, bus.ErrNotFound
 }
 
-func (s silent) Publish(_ context.Context, subj string, _ []byte, _ ...bus.PublishOption) (uint64, error) {
+func (s silent) Publish(_ context.Context, subj string, data []byte, _ ...bus.PublishOption) (uint64, error) {
 	if strings.HasPrefix(subj, "audit.") {
+		e := new(amendsv1.AuditEvent)
+		if err := proto.Unmarshal(data, e); err != nil {
+			return 0, err
+		}
+		*s.outcomes = append(*s.outcomes, e.GetOutcome())
 		return 1, s.audit
 	}
 	return 1, s.control
 }
 
-// Without the audit log, or without the broker, nothing is begun.
+// Without the audit log, or without the broker, nothing is begun, and the log
+// has what became of what was asked.
 func TestReconciliationWithoutTheBroker(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		bus  silent
-		want deskapi.Code
+		bus      silent
+		want     deskapi.Code
+		outcomes []string
 	}{
-		"audit":     {silent{audit: errors.New("away")}, deskapi.CodeAuditUnavailable},
-		"control":   {silent{control: errors.New("away")}, deskapi.CodeUnavailable},
-		"uncertain": {silent{control: bus.ErrUncertain}, deskapi.CodeUnavailable},
+		"audit":     {silent{audit: errors.New("away")}, deskapi.CodeAuditUnavailable, []string{"asked"}},
+		"control":   {silent{control: errors.New("away")}, deskapi.CodeUnavailable, []string{"asked", "unavailable"}},
+		"uncertain": {silent{control: bus.ErrUncertain}, deskapi.CodeUnavailable, []string{"asked", "uncertain"}},
 	} {
+		var outcomes []string
+		c.bus.outcomes = &outcomes
 		h, err := build(testConfig(), Deps{}, c.bus, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -172,8 +182,8 @@ func TestReconciliationWithoutTheBroker(t *testing.T) {
 		s := httptest.NewServer(h)
 		_, err = (&desk{}).client(t, s.URL, acmeToken).Reconcile(t.Context(), deskapi.ReconciliationRequest{Tenant: "acme-in"})
 		s.Close()
-		if p := isProblem(t, err, c.want); p.RetryAfter == 0 {
-			t.Errorf("%s: %+v", name, p)
+		if p := isProblem(t, err, c.want); p.RetryAfter == 0 || !slices.Equal(outcomes, c.outcomes) {
+			t.Errorf("%s: %+v, audited %q", name, p, outcomes)
 		}
 	}
 }
