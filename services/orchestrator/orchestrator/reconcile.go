@@ -82,7 +82,11 @@ func (c *comparer) compare(ctx context.Context, run reconcile.Run, r *reconcile.
 	p := &tallyRun{comparer: c, Run: run, report: r}
 	var g errgroup.Group // without a shared end: one that fails holds up no other
 	g.SetLimit(tallyWorkers)
-	for _, f := range todo {
+	for i, f := range todo {
+		if ctx.Err() != nil { // the time is up
+			b.from = todo[max(i-tallyWorkers, 0)].GetFindingId()
+			break
+		}
 		g.Go(func() error { return p.lookInto(ctx, f) })
 	}
 	if err := g.Wait(); err != nil {
@@ -95,6 +99,9 @@ func (c *comparer) tally(run reconcile.Run) casework.Tally {
 }
 
 func (c *comparer) misses(ctx context.Context, run reconcile.Run, r *reconcile.Report, reason string, err error) {
+	if ctx.Err() != nil {
+		reason = reconcile.ReasonTimeout // whatever came of it
+	}
 	r.Incomplete(reason)
 	c.log.WarnContext(ctx, "reconciliation misses something", slog.String("tenant", run.Tenant), slog.String("run", run.ID), slog.String("reason", reason), slog.String("error", err.Error()))
 }

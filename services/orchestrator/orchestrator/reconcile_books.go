@@ -168,14 +168,13 @@ func (b *books) forget(since time.Time) {
 // next gives the suspicions a run looks into, at most so many, beginning where
 // the last run left off, and whether they are all.
 func (b *books) next(all []*amendsv1.EffectFinding, most int) ([]*amendsv1.EffectFinding, bool) {
-	if len(all) <= most {
-		b.from = ""
-		return all, true
-	}
 	i, _ := slices.BinarySearchFunc(all, b.from, func(f *amendsv1.EffectFinding, id string) int { return strings.Compare(f.GetFindingId(), id) })
-	out := slices.Concat(all[i:], all[:i])[:most]
+	out := slices.Concat(all[i:], all[:i])
+	if b.from = ""; len(out) <= most {
+		return out, true
+	}
 	b.from = out[most-1].GetFindingId() + "\x00" // the one after it
-	return out, false
+	return out[:most], false
 }
 
 // refunds counts the acknowledged refunds of the ledger.

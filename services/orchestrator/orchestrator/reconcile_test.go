@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -148,5 +149,32 @@ func TestBooksAreOfTheWindow(t *testing.T) {
 	all, err := late.booksOf(t.Context(), "globex", time.Now().Add(-time.Hour))
 	if err != nil || len(all.ledger) != 0 {
 		t.Errorf("%v", err)
+	}
+}
+
+// A run whose time is up is gone on with as well.
+func TestARunCutOffByTimeIsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	c := newComparing(t)
+	b := &books{}
+	var all []*amendsv1.EffectFinding
+	for n := range 9 {
+		all = append(all, &amendsv1.EffectFinding{FindingId: fmt.Sprint("find-", n)})
+	}
+	b.from = "find-6"
+	out, whole := b.next(all, 9)
+	if !whole || len(out) != 9 || out[0] != all[6] || out[8] != all[5] || b.from != "" {
+		t.Errorf("goes on with %v, %v", out, whole)
+	}
+	for n := range 9 {
+		c.refunded(fmt.Sprint(n))
+	}
+	c.run()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := reconcile.NewReport(reconcile.Run{ID: "run-x", Tenant: "acme-in", At: time.Now()}, roles.Orchestrator, time.Now())
+	c.compare(ended, reconcile.Run{ID: "run-x", Tenant: "acme-in", At: time.Now()}, r)
+	if out := r.Now(); out.GetIncomplete() != reconcile.ReasonTimeout || len(out.GetFindings()) != 0 || c.books["acme-in"].from == "" {
+		t.Errorf("report %v", out)
 	}
 }

@@ -169,12 +169,14 @@ func (ix *index) walk(ctx context.Context, b Bus, tenant string) error {
 func (x *indexes) next(tenant string, orders map[string]bool, most int) ([]string, bool) {
 	ix := x.tenant(tenant)
 	all := slices.Sorted(maps.Keys(orders))
-	if len(all) <= most {
-		ix.from = ""
-		return all, true
-	}
 	i, _ := slices.BinarySearch(all, ix.from)
-	out := slices.Concat(all[i:], all[:i])[:most]
+	out := slices.Concat(all[i:], all[:i])
+	if ix.from = ""; len(out) <= most {
+		return out, true
+	}
 	ix.from = out[most-1] + "\x00" // the one after it
-	return out, false
+	return out[:most], false
 }
+
+// leave has the next run begin with an order.
+func (x *indexes) leave(tenant, order string) { x.tenant(tenant).from = order }

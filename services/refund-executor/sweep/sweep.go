@@ -133,7 +133,11 @@ func (s *Sweep) compare(ctx context.Context, run reconcile.Run, r *reconcile.Rep
 	}
 	var g errgroup.Group // without a shared end: one order that fails holds up no other
 	g.SetLimit(atOnce)
-	for _, id := range todo {
+	for i, id := range todo {
+		if ctx.Err() != nil { // the time is up
+			s.orders.leave(run.Tenant, todo[max(i-atOnce, 0)])
+			break
+		}
 		g.Go(func() error { p.order(ctx, id, listed[id]); return nil })
 	}
 	_ = g.Wait() // they report for themselves
@@ -141,6 +145,9 @@ func (s *Sweep) compare(ctx context.Context, run reconcile.Run, r *reconcile.Rep
 }
 
 func (p *pass) incomplete(ctx context.Context, err error, reason string) {
+	if ctx.Err() != nil {
+		reason = reconcile.ReasonTimeout // whatever came of it
+	}
 	p.report.Incomplete(reason)
 	p.Log.WarnContext(ctx, "reconciliation misses something", slog.String("tenant", p.Tenant), slog.String("run", p.ID), slog.String("reason", reason), slog.String("error", err.Error()))
 }
