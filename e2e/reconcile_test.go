@@ -180,7 +180,8 @@ func (w *world) queuedForReconciliation(id string) {
 }
 
 // A refund that failed later and of which no webhook told goes to people with
-// the case that made it (MONEY-3, TRUTH-2).
+// the case that made it, once the executor has read it, and the customer hears
+// (MONEY-3, TRUTH-2).
 func TestFailedLaterWithoutWebhook(t *testing.T) {
 	t.Parallel()
 	w := comparing(t, time.Minute)
@@ -200,12 +201,16 @@ func TestFailedLaterWithoutWebhook(t *testing.T) {
 	if run := w.reconcile(true); !slices.Equal(codesOf(run), []string{"refund_failed_later"}) || run.Reports[0].Updated != 0 {
 		t.Fatalf("the dry run is %+v", run)
 	}
-	if run := w.reconcile(false); !slices.Equal(codesOf(run), []string{"refund_failed_later"}) || run.Reports[0].Updated != 1 {
+	if run := w.reconcile(false); !slices.Equal(codesOf(run), []string{"refund_failed_later"}) {
 		t.Fatalf("the run is %+v", run)
 	}
-	rec := w.recordOf(caseID(0), foundAs("refund_failed_later"))
-	if rec.GetState() != amendsv1.CaseState_CASE_STATE_HUMAN_HANDOFF {
-		t.Errorf("the case is %v", rec)
+	w.recordOf(caseID(0), foundAs("refund_failed_later"))
+	v := w.until(caseID(0), 0, func(v deskapi.View) bool { return v.State == "HUMAN_HANDOFF" && len(v.Replies) == 2 })
+	if said := v.Replies[1].Text; !strings.Contains(said, "passed to a specialist") {
+		t.Errorf("the customer was told %q", said)
+	}
+	if c := w.recordOf(caseID(0), foundAs("refund_failed_later")).GetCustody(); c.GetQueue() != casework.QueueHandoff || c.GetReason() != "refund_failed_later" {
+		t.Errorf("custody is %v", c)
 	}
 	if run := w.reconcile(false); !run.Agrees {
 		t.Errorf("the next run is %+v", run)

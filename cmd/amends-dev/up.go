@@ -102,6 +102,7 @@ func quote(path string) string {
 func (u upCmd) explain(c *console, desk *allinone.Desk) {
 	t := desk.Trial
 	secret := func(name string) string { return quote(filepath.Join(desk.Dir(), "secrets", name)) }
+	staff := secret("staff-sam")
 	c.printf(`The desk is up. Everything it keeps is in %s.
 
   customer API   %s   (OpenAPI at /openapi.json)
@@ -132,6 +133,13 @@ When it waits for approval, approve it with the approver's own key:
 
   go run ./cmd/amends approve %s --key %s --tenant %s --console %s --token-file %s
 
+Stop all refunds of the tenant, let them go on, and compare all records of money;
+staff do that, with their own token (docs/stop.md, docs/reconciliation.md):
+
+  go run ./cmd/amends stop --tenant %s --reason trial --console %s --token-file %s
+  go run ./cmd/amends resume --tenant %s --reason trial --console %s --token-file %s
+  go run ./cmd/amends reconcile --tenant %s --console %s --token-file %s
+
 Let the payments provider fail, and see how often it did (docs/sandbox.md):
 
   go run ./cmd/amends-dev sandbox faults set answer_lost,times=1 --url %s --key-file %s
@@ -143,6 +151,7 @@ docs/channel-guide.md goes on from here. Interrupt to stop.
 		allinone.Customer,
 		desk.GatewayURL, secret("channel-web"),
 		demoCase, demoMessage, demoCase, demoCase,
-		demoCase, quote(t.KeyFiles[allinone.Approver]), allinone.Tenant, desk.ConsoleURL, secret("staff-sam"),
+		demoCase, quote(t.KeyFiles[allinone.Approver]), allinone.Tenant, desk.ConsoleURL, staff,
+		allinone.Tenant, desk.ConsoleURL, staff, allinone.Tenant, desk.ConsoleURL, staff, allinone.Tenant, desk.ConsoleURL, staff,
 		desk.SandboxURL, secret("payments-admin"), desk.SandboxURL, secret("payments-admin"))
 }

@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, t *terminal) (code int) {
 	}()
 	var c cli
 	parser, err := kong.New(&c, kong.Name("amends"), kong.Description("Client of the refund desk."),
-		kong.Writers(t.out, t.err), kong.UsageOnError(), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.Writers(t.out, t.err), kong.Help(printHelp), kong.UsageOnError(), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(t))
 	if err != nil {
 		fmt.Fprintf(t.err, "amends: %v\n", err)

@@ -78,6 +78,20 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// Of a tenant and all one is said, and the usage says so.
+func TestUsageOfTheStopNamesOneScope(t *testing.T) {
+	t.Parallel()
+	for verb, args := range map[string][]string{"stop": {"stop", "--help"}, "resume": {"resume", "--help"}, "stop ": {"--help"}, "resume ": {"--help"}} {
+		want := "amends " + strings.TrimSpace(verb) + " (--tenant=STRING | --all) --reason=STRING --token-file=FILE [flags]\n"
+		if args[0] == "--help" {
+			want = "  " + strings.TrimPrefix(want, "amends ")
+		}
+		if got := amends(t, nil, args...); got.code != exitDone || !strings.Contains(got.out, want) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
 func TestMachineReadable(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]bool{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/money"
+	"github.com/amends-dev/amends/internal/subject"
 	amendsv1 "github.com/amends-dev/amends/proto/amends/v1"
 )
 
@@ -101,6 +102,11 @@ func (r *Registry) check() error {
 			return fmt.Errorf("approver %s is listed twice", a.ID)
 		}
 		ids[a.ID] = true
+		for _, t := range a.Tenants {
+			if err := subject.CheckTenant("tenants", t); err != nil {
+				return fmt.Errorf("approver %s: %w", a.ID, err)
+			}
+		}
 		for _, l := range a.Limits {
 			if err := money.Valid(money.New(l.Minor, l.Currency)); err != nil {
 				return fmt.Errorf("approver %s: limit: %w", a.ID, err)

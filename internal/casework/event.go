@@ -50,6 +50,7 @@ const (
 	EventUnsettled       Event = "executor.not_known_yet"
 	EventSettleFailed    Event = "settle.failed"
 	EventFinding         Event = "finding"
+	EventFailureFound    Event = "finding.own_refund_failed"
 	EventBudgetSpent     Event = "budget.spent"
 	EventCustodyTaken    Event = "custody.taken"
 	EventCustodyReleased Event = "custody.released"
@@ -115,6 +116,9 @@ func (s *step) event() (Event, string) {
 	case *amendsv1.EffectFinding, *amendsv1.CaseFinding:
 		if len(s.rec.GetFindings()) >= maxFindings {
 			return EventRefused, "findings_full"
+		}
+		if s.ownFailure(findingOf(m)) {
+			return EventFailureFound, ""
 		}
 		return EventFinding, ""
 	case *amendsv1.SignedDecision:

@@ -42,6 +42,21 @@ func OpensFinding(p proto.Message) (caseID string, ok bool) {
 	return ident.FindingCase(f.GetFindingId()), f != nil
 }
 
+// failureFound is the kind of a hint that the desk's own comparison gives.
+const failureFound = "refund.found_failed"
+
+// ofFailure reports whether a finding says that a refund failed, and the customer
+// was told otherwise.
+func ofFailure(f *amendsv1.EffectFinding) bool {
+	return f.GetCode() == codeFailedLater || f.GetCode() == CodeFailureUntold
+}
+
+// ownFailure reports whether a finding says that of a refund this case made: the
+// case then goes the way of a webhook's news (see confirm.go).
+func (s *step) ownFailure(f *amendsv1.EffectFinding) bool {
+	return ofFailure(f) && s.ownRefund(f.GetRefundId())
+}
+
 // openForFinding gives the record of a case that exists only for people: it has
 // no customer, no channel and no reply.
 func openForFinding(in Input, rec *amendsv1.CaseRecord) *amendsv1.CaseRecord {
@@ -72,6 +87,12 @@ var (
 		f := findingOf(s.in.Payload)
 		s.rec.Findings = append(s.rec.GetFindings(), proto.CloneOf(f))
 		s.say("%s: %s of order %s", f.GetFindingId(), f.GetCode(), f.GetOrderId())
+	}}
+	askAboutFailure = Effect{"confirm task for the refund", func(s *step) {
+		f := findingOf(s.in.Payload)
+		s.keepNews(&amendsv1.ProviderEvent{OrderId: orDefault(madeBy(s.rec, f.GetRefundId()).GetAction().GetOrderId(), f.GetOrderId()), Kind: failureFound, ObjectId: f.GetRefundId()})
+		s.say("%s: the executor is asked to read %s", f.GetFindingId(), f.GetRefundId())
+		s.askConfirmation()
 	}}
 	openFinding = Effect{"queue of reconciliation", func(s *step) {
 		s.transfer(QueueReconciliation, "", findingOf(s.in.Payload).GetCode())

@@ -105,6 +105,10 @@ func moneyQuestions(rec *amendsv1.CaseRecord) (out []string) {
 		}
 	}
 	for _, e := range rec.GetUnconfirmed() {
+		if e.GetKind() == failureFound {
+			out = addOnce(out, "a comparison found that refund "+e.GetObjectId()+" failed; not confirmed")
+			continue
+		}
 		out = addOnce(out, "the provider reported "+e.GetKind()+" of "+e.GetObjectId()+"; not confirmed")
 	}
 	for _, t := range rec.GetTasks() {

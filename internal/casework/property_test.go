@@ -139,6 +139,9 @@ func (w *world) draw(t *rapid.T, old []casework.Input) (casework.Input, bool) {
 		return w.input("gateway", &amendsv1.ProviderEvent{OrderId: "8472", Kind: kind, ObjectId: "rf_5521"}, nil), true
 	case "finding":
 		code := rapid.SampledFrom([]string{"refund_missing", "amount_differs"}).Draw(t, "code")
+		if rapid.IntRange(0, 3).Draw(t, "failure") == 0 {
+			return w.foundFailed(rapid.SampledFrom(failureCodes).Draw(t, "failure code"), rapid.SampledFrom([]string{"rf_5521", "rf_9"}).Draw(t, "refund")), true
+		}
 		if rapid.Bool().Draw(t, "own") {
 			return w.input("orchestrator", &amendsv1.CaseFinding{Finding: findingWith(code)}, nil), true
 		}

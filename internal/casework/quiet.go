@@ -16,6 +16,13 @@ const (
 	rowUnseen         = "reply.verified.unseen"
 )
 
+// Rows of a case's own refunds.
+const (
+	rowFailedLater  = "refund.failed_later"
+	rowConfirmed    = "refund.confirmed"
+	rowFailureFound = "refund.found_failed"
+)
+
 // Rows of news for people that leave the case where it is.
 const (
 	rowFindingNoted     = "finding.recorded"
@@ -101,5 +108,34 @@ func (s *step) quiet() bool {
 		return strings.HasPrefix(e.GetRow(), "message.") || strings.HasPrefix(e.GetRow(), "cancel.")
 	}) && !slices.ContainsFunc(sinceDecision(tl), func(e *amendsv1.TimelineEntry) bool {
 		return e.GetRow() == rowFailedNoted || e.GetRow() == rowAfterAllNoted
-	})
+	}) && !s.failureOpen()
+}
+
+// failureOpen reports whether a finding says that a refund failed which nobody
+// has decided on, and no reading has contradicted since. The customer was told
+// otherwise.
+func (s *step) failureOpen() bool {
+	since, findings := sinceDecision(s.rec.GetTimeline()), s.rec.GetFindings()
+	read, lost := false, false
+	for i := len(since) - 1; i >= 0 && len(findings) > 0; i-- {
+		asked := false
+		switch row := since[i].GetRow(); {
+		case row == rowConfirmed:
+			read = true
+			continue
+		case row == rowConfirmLost, row == rowConfirmLostNoted:
+			lost = true
+			continue
+		case strings.HasPrefix(row, rowFailureFound):
+			asked = true
+		case !strings.HasPrefix(row, "finding."):
+			continue
+		}
+		f := findings[len(findings)-1] // each of these rows recorded one
+		findings = findings[:len(findings)-1]
+		if ofFailure(f) && !(asked && read && !lost) {
+			return true
+		}
+	}
+	return false
 }

@@ -145,8 +145,10 @@ var Table = []Row{
 
 	{"refund.news.void", []amendsv1.CaseState{awaitApproval}, EventRefundNews, nil, investigating, effects(voidAction, proposalBack, lookAgain, noteNews)},
 	{"refund.news", []amendsv1.CaseState{received, investigating, awaitCustomer, holding, requested, reconciling, refunded, declined, cancelled, handoff, closed}, EventRefundNews, nil, Same, effects(noteNews)},
-	{"refund.confirmed", known, EventConfirmed, nil, Same, effects(recordStatuses, confirmNext)},
-	{"refund.failed_later", unattended, EventRefundFailed, nil, handoff, effects(recordStatuses, handOver, confirmNext)},
+	{rowFailureFound + ".void", []amendsv1.CaseState{awaitApproval}, EventFailureFound, nil, investigating, effects(voidAction, proposalBack, lookAgain, noteFinding, askAboutFailure)},
+	{rowFailureFound, []amendsv1.CaseState{received, investigating, awaitCustomer, holding, requested, reconciling, refunded, declined, cancelled, handoff, closed}, EventFailureFound, nil, Same, effects(noteFinding, askAboutFailure)},
+	{rowConfirmed, known, EventConfirmed, nil, Same, effects(recordStatuses, confirmNext)},
+	{rowFailedLater, unattended, EventRefundFailed, nil, handoff, effects(recordStatuses, handOver, confirmNext)},
 	{rowFailedNoted, attended, EventRefundFailed, nil, Same, effects(recordStatuses, confirmNext)},
 	{"confirm.again", known, EventUnconfirmed, guards(confirmsLeft), Same, effects(confirmAgain)},
 	{rowConfirmLost, unattended, EventUnconfirmed, nil, handoff, effects(giveConfirmationUp, handOverQuietly)},

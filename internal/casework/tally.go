@@ -42,8 +42,11 @@ type Account struct {
 	// itself, zero when it does not.
 	Since, Next, Updated time.Time
 	Told                 map[string]Told
-	// FailureTold: it went to people because a refund failed later.
+	// FailureTold: it went to people because a refund failed later, and the
+	// customer was told that it did, or people have decided since.
 	FailureTold bool
+	// Asking: what became of its refunds is being read.
+	Asking bool
 }
 
 // Told is one refund that a case was told of.
@@ -93,8 +96,20 @@ func (a *Account) Take(rec *amendsv1.CaseRecord) {
 		a.Since = timeline[i].GetAt().AsTime()
 	}
 	a.Next, _ = Next(rec)
-	a.FailureTold = slices.ContainsFunc(timeline, func(t *amendsv1.TimelineEntry) bool { return strings.HasPrefix(t.GetRow(), "refund.failed_later") }) ||
-		slices.ContainsFunc(rec.GetFindings(), func(f *amendsv1.EffectFinding) bool { return f.GetCode() == codeFailedLater })
+	a.FailureTold, a.Asking = failureTold(timeline), len(rec.GetUnconfirmed()) > 0
+}
+
+func failureTold(timeline []*amendsv1.TimelineEntry) bool {
+	noted := false
+	for _, e := range timeline {
+		switch row := e.GetRow(); {
+		case row == rowFailedLater, noted && decisionRow(row):
+			return true
+		case row == rowFailedNoted:
+			noted = true
+		}
+	}
+	return false
 }
 
 // orderOf gives the order whose money a case is about.
@@ -159,7 +174,7 @@ func (t Tally) Entry(e Entry) []*amendsv1.EffectFinding {
 			out = append(out, t.finding(CodeCaseWithoutOutcome, e.GetOrderId(), in, a, a.CaseID))
 		case told.RefundID != o.GetRefundId():
 			out = append(out, t.finding(CodeCaseRefundDiffers, e.GetOrderId(), in, a, a.CaseID, told.RefundID))
-		case failed(o.GetProviderStatus()) && !failed(told.Status) && !a.FailureTold && (a.State == refunded || a.State == closed):
+		case failed(o.GetProviderStatus()) && !failed(told.Status) && !a.FailureTold && !a.Asking && (a.State == refunded || a.State == closed):
 			out = append(out, t.finding(CodeFailureUntold, e.GetOrderId(), in, a, a.CaseID))
 		}
 	}

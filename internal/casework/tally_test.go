@@ -124,6 +124,19 @@ func TestTally(t *testing.T) {
 			s.intent().Outcome.ProviderStatus = failed
 			s.rec.Effect.Refunds[0].Outcome.ProviderStatus = failed
 		}},
+		"failed, and nobody has decided on the note of it": {change: func(s *sides) {
+			s.intent().Outcome.ProviderStatus = failed
+			s.rec.Findings = []*amendsv1.EffectFinding{{Code: "refund_failed_later"}}
+			s.rec.Timeline = append([]*amendsv1.TimelineEntry{{Row: "refund.failed_later.noted"}, {Row: "custody.taken"}}, s.rec.Timeline...)
+		}, want: casework.CodeFailureUntold, about: "req-8472"},
+		"failed, and a person decided since": {change: func(s *sides) {
+			s.intent().Outcome.ProviderStatus = failed
+			s.rec.Timeline = append([]*amendsv1.TimelineEntry{{Row: "refund.failed_later.noted"}, {Row: "custody.closes"}}, s.rec.Timeline...)
+		}},
+		"failed, and the executor is asked": {change: func(s *sides) {
+			s.intent().Outcome.ProviderStatus = failed
+			s.rec.Unconfirmed = []*amendsv1.ProviderEvent{{OrderId: "8472", Kind: "refund.found_failed", ObjectId: "rf_5521"}}
+		}},
 		"failed, and was with people": {change: func(s *sides) {
 			s.intent().Outcome.ProviderStatus = failed
 			s.rec.Timeline = append([]*amendsv1.TimelineEntry{{Row: "refund.failed_later"}}, s.rec.Timeline...)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/internal/ident"
+	"github.com/amends-dev/amends/internal/subject"
 )
 
 // Config says what is reconciled and how often.
@@ -44,7 +44,7 @@ func (c Config) Validate() error {
 	}
 	seen := map[string]bool{}
 	for _, t := range c.Tenants {
-		if err := ident.Tokens("reconcile.tenants", t); err != nil {
+		if err := subject.CheckTenant("reconcile.tenants", t); err != nil {
 			problems = append(problems, err)
 		}
 		if seen[t] {

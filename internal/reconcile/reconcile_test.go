@@ -29,15 +29,16 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*reconcile.Config){
-		"reconcile.tenants: not a valid":           func(c *reconcile.Config) { c.Tenants = []string{"acme.>"} },
-		"reconcile.tenants: acme-in is listed":     func(c *reconcile.Config) { c.Tenants = []string{"acme-in", "acme-in"} },
-		"reconcile.every: want at least 1m":        func(c *reconcile.Config) { c.Every = time.Second },
-		"reconcile.every: want at most 168h":       func(c *reconcile.Config) { c.Every = 1000 * time.Hour },
-		"reconcile.window: 1m0s":                   func(c *reconcile.Config) { c.Window = time.Minute },
-		"reconcile.grace: -1ns":                    func(c *reconcile.Config) { c.Grace = -1 },
-		"reconcile.in_doubt: 1m0s, want 5m0s":      func(c *reconcile.Config) { c.InDoubt = time.Minute },
-		"reconcile.poll: 0s":                       func(c *reconcile.Config) { c.Poll = 0 },
-		"reconcile.max_orders: 0, want 1 to 10000": func(c *reconcile.Config) { c.MaxOrders = 0 },
+		"reconcile.tenants: not a valid":                     func(c *reconcile.Config) { c.Tenants = []string{"acme.>"} },
+		"reconcile.tenants: not a valid identifier: \"all\"": func(c *reconcile.Config) { c.Tenants = []string{"all"} },
+		"reconcile.tenants: acme-in is listed":               func(c *reconcile.Config) { c.Tenants = []string{"acme-in", "acme-in"} },
+		"reconcile.every: want at least 1m":                  func(c *reconcile.Config) { c.Every = time.Second },
+		"reconcile.every: want at most 168h":                 func(c *reconcile.Config) { c.Every = 1000 * time.Hour },
+		"reconcile.window: 1m0s":                             func(c *reconcile.Config) { c.Window = time.Minute },
+		"reconcile.grace: -1ns":                              func(c *reconcile.Config) { c.Grace = -1 },
+		"reconcile.in_doubt: 1m0s, want 5m0s":                func(c *reconcile.Config) { c.InDoubt = time.Minute },
+		"reconcile.poll: 0s":                                 func(c *reconcile.Config) { c.Poll = 0 },
+		"reconcile.max_orders: 0, want 1 to 10000":           func(c *reconcile.Config) { c.MaxOrders = 0 },
 	} {
 		c := good
 		change(&c)

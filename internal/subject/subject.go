@@ -40,6 +40,15 @@ const CapKey = "cap"
 // StopAll is the scope of the emergency stop for every tenant.
 const StopAll = "all"
 
+// CheckTenant checks the name of a tenant that a configuration gives as field:
+// a token, and not the one that stands for every tenant.
+func CheckTenant(field, tenant string) error {
+	if tenant == StopAll {
+		return fmt.Errorf("%s: %w: %q stands for every tenant", field, ident.ErrToken, tenant)
+	}
+	return ident.Tokens(field, tenant)
+}
+
 // ErrSubject marks a subject this package did not build.
 var ErrSubject = errors.New("not a subject of the desk")
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/subject"
 )
 
@@ -40,6 +41,21 @@ func TestParseRefusesB55(t *testing.T) {
 	for _, s := range []string{"", "case", "case.t", "case.t.c.x", "case.*.c", "case.t.>", "intake.gateway.t", "other.t.c", "case..c", "case.t.a b"} {
 		if _, err := subject.Parse(s); !errors.Is(err, subject.ErrSubject) {
 			t.Errorf("Parse(%q) = %v, want ErrSubject", s, err)
+		}
+	}
+}
+
+// The name of the stop for every tenant is no tenant's: whoever may stop the one
+// would stop them all.
+func TestNoTenantIsCalledAll(t *testing.T) {
+	for _, tenant := range []string{subject.StopAll, "", "acme.>"} {
+		if err := subject.CheckTenant("tenants", tenant); !errors.Is(err, ident.ErrToken) {
+			t.Errorf("%q: %v", tenant, err)
+		}
+	}
+	for _, tenant := range []string{"acme-in", "All", "all-of-us"} {
+		if err := subject.CheckTenant("tenants", tenant); err != nil {
+			t.Errorf("%q: %v", tenant, err)
 		}
 	}
 }

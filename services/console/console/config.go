@@ -69,10 +69,7 @@ func (c Config) tokens() (*edge.Tokens[*Staff], error) {
 			err = errors.New("tenants: none")
 		}
 		for _, t := range s.Tenants {
-			err = errors.Join(err, ident.Tokens("tenants", t))
-			if t == subject.StopAll {
-				err = errors.Join(err, fmt.Errorf("tenants: %q stands for every tenant at the emergency stop; say may_stop_all", t))
-			}
+			err = errors.Join(err, subject.CheckTenant("tenants", t))
 		}
 		if err == nil {
 			if err = tokens.Add(s.TokenSHA256, s); err != nil {

@@ -378,7 +378,7 @@ func TestConfigIsCheckedAsAWhole(t *testing.T) {
 		"no staff":    {func(c *Config) { c.Staff = nil }, "staff"},
 		"no tenants":  {func(c *Config) { c.Staff[0].Tenants = nil }, "staff[0]: tenants"},
 		"tenant B55":  {func(c *Config) { c.Staff[0].Tenants[0] = "*" }, "staff[0]: tenants"},
-		"tenant all":  {func(c *Config) { c.Staff[0].Tenants[0] = "all" }, "may_stop_all"},
+		"tenant all":  {func(c *Config) { c.Staff[0].Tenants[0] = "all" }, "stands for every tenant"},
 		"id":          {func(c *Config) { c.Staff[1].ID = "" }, "staff[1]: id"},
 		"plain token": {func(c *Config) { c.Staff[0].TokenSHA256 = acmeToken }, "token_sha256"},
 		"token twice": {func(c *Config) { c.Staff[1].TokenSHA256 = c.Staff[0].TokenSHA256 }, "staff[1]: token_sha256"},

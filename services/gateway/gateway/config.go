@@ -8,6 +8,7 @@ import (
 	"github.com/amends-dev/amends/internal/edge"
 	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/readmodel"
+	"github.com/amends-dev/amends/internal/subject"
 )
 
 // Config is the gateway's configuration.
@@ -144,7 +145,7 @@ func (c Config) keys() (*edge.Tokens[*Channel], error) {
 }
 
 func (ch *Channel) checkKey() error {
-	if err := ident.Tokens("tenant", ch.Tenant); err != nil {
+	if err := subject.CheckTenant("tenant", ch.Tenant); err != nil {
 		return err
 	}
 	switch {
@@ -172,7 +173,7 @@ func outside(name string) error {
 func (c Config) checkLogin(i int) error {
 	ch := &c.Channels[i]
 	if ch.Tenant != "" {
-		if err := ident.Tokens("tenant", ch.Tenant); err != nil {
+		if err := subject.CheckTenant("tenant", ch.Tenant); err != nil {
 			return err
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/deskapi"
-	"github.com/amends-dev/amends/internal/ident"
 	"github.com/amends-dev/amends/internal/identity"
+	"github.com/amends-dev/amends/internal/subject"
 )
 
 // OIDC says whose tokens a channel takes, and which tenant and customer such
@@ -60,7 +60,7 @@ func (o *OIDC) check(ch *Channel) error {
 		wrong("oidc.tenants: want the values that oidc.tenant_claim may have")
 	}
 	for _, t := range o.Tenants {
-		if err := ident.Tokens("oidc.tenants", t); err != nil {
+		if err := subject.CheckTenant("oidc.tenants", t); err != nil {
 			problems = append(problems, err)
 		}
 	}

@@ -213,6 +213,7 @@ func TestTokensRefusedB55(t *testing.T) {
 		want  deskapi.Code
 	}{
 		"tenant not listed":      {with("tid", "other"), deskapi.CodeTenantNotAllowed},
+		"every tenant":           {with("tid", "all"), deskapi.CodeTenantNotAllowed},
 		"tenant of wildcards":    {with("tid", ">"), deskapi.CodeTenantNotAllowed},
 		"no tenant":              {with("tid", nil), deskapi.CodeTenantNotAllowed},
 		"several tenants":        {with("tid", []string{"acme-in"}), deskapi.CodeTenantNotAllowed},

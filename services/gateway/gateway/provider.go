@@ -43,7 +43,7 @@ func (p Provider) validate() error {
 		return errors.New("provider: want both secret_files and tenants")
 	}
 	for _, t := range p.Tenants {
-		if err := ident.Tokens("provider.tenants", t); err != nil {
+		if err := subject.CheckTenant("provider.tenants", t); err != nil {
 			return err
 		}
 	}

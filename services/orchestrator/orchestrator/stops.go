@@ -144,8 +144,8 @@ func (w *watcher) follow(ctx context.Context) error {
 }
 
 // walkSince has the sweeper walk again what was committed since a stop was set:
-// what it held is among that. A walk that is asked for already is from about
-// the same time, or the cases' own deadlines wake them.
+// what it held is among that. A walk that is asked for already then begins at the
+// earlier of the two.
 func (w *watcher) walkSince(ctx context.Context, t time.Time) error {
 	every := subject.Case("*", "*")
 	newest, err := w.conn.Last(ctx, roles.StreamCases, every)
@@ -169,9 +169,11 @@ func (w *watcher) walkSince(ctx context.Context, t time.Time) error {
 		}
 	}
 	select {
-	case w.rewalk <- from:
+	case asked := <-w.rewalk:
+		from = min(from, asked)
 	default:
 	}
+	w.rewalk <- from // has room: nobody else asks
 	return nil
 }
 

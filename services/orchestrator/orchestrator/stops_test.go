@@ -89,28 +89,45 @@ func TestReleaseWakesHeldCases(t *testing.T) {
 	d.turn(console, "acme-in", true)
 	d.turn(console, subject.StopAll, true)
 	d.turn(console, "acme-in", false) // released while nobody runs, and all are stopped still
+	other := d.build(nil)
 	stop := d.run(o)
-	d.run(d.build(nil))
-	bustest.Await(t, "the held cases to be known", func() bool { return len(o.held.list()) > 0 })
+	d.run(other)
+	known := func(id string, os ...*orchestrator) bool {
+		return slices.ContainsFunc(os, func(o *orchestrator) bool {
+			return slices.ContainsFunc(o.held.list(), func(c heldCase) bool { return c.id == id })
+		})
+	}
+	// Each replica knows those that it met on the walk they share.
+	bustest.Await(t, "the held cases to be known", func() bool {
+		return known("req-1", o, other) && known("req-2", o, other) && known("req-3", o, other)
+	})
 	if n := d.broker.Count(roles.StreamTasks, "task.>"); n != 0 {
 		t.Fatalf("%d tasks were sent while all are stopped", n)
 	}
 	d.turn(console, "beta", true)
-	for i := range 8 {
-		d.hold(o.store, "beta", fmt.Sprintf("req-%d", i))
+	held := 0
+	holdBeta := func() {
+		held++
+		d.hold(o.store, "beta", fmt.Sprintf("beta-%d", held))
 	}
+	holdBeta()
 	d.turn(console, subject.StopAll, false)
 	bustest.Await(t, "the cases of acme-in to go on", func() bool { return d.broker.Count(roles.StreamTasks, tasksOf("acme-in")) >= 3 })
 	if n := d.broker.Count(roles.StreamTasks, tasksOf("beta")); n != 0 {
 		t.Fatalf("%d tasks of a tenant that is stopped", n)
 	}
-	// Of these each replica knows some, and one of them goes.
-	bustest.Await(t, "a case of beta to be known", func() bool {
-		return slices.ContainsFunc(o.held.list(), func(c heldCase) bool { return c.tenant == "beta" })
+	// One replica goes that alone knows some cases of beta.
+	holdBeta()
+	bustest.Await(t, "the one replica to know a case of beta", func() bool {
+		last := fmt.Sprintf("beta-%d", held)
+		if known(last, other) && !known(last, o) {
+			holdBeta()
+		}
+		return known(last, o)
 	})
 	stop()
 	d.turn(console, "beta", false)
-	bustest.Await(t, "the cases of beta to go on", func() bool { return d.broker.Count(roles.StreamTasks, tasksOf("beta")) >= 8 })
+	bustest.Await(t, "the cases of beta to go on", func() bool { return d.broker.Count(roles.StreamTasks, tasksOf("beta")) >= held })
 	for _, id := range []string{"req-1", "req-2", "req-3"} {
 		rec := d.load(o, id)
 		a := rec.GetTasks()[0].GetAttempts()
@@ -158,5 +175,60 @@ func TestReleaseTellsNobodyElse(t *testing.T) {
 	}
 	if one, two := d.load(o, "req-1"), d.load(o, "req-2"); one.GetVersion() != 2 || two.GetVersion() != 2 || len(o.held.list()) != 0 {
 		t.Errorf("versions %d and %d, %d known", one.GetVersion(), two.GetVersion(), len(o.held.list()))
+	}
+}
+
+// A release while a start's walk is under way, on the one consumer that all
+// replicas share: whatever was not handed out yet, and whatever was to a replica
+// that is gone, is watched in the end (LIVE-1).
+func TestReleaseSkipsNothingOfAStartsWalkLIVE1(t *testing.T) {
+	t.Parallel()
+	const open = 40
+	for name, handedOut := range map[string]int{"nothing handed out yet": 0, "some": 10, "all, and not settled": open} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			one, two := d.build(nil), d.build(nil)
+			for i := range open {
+				d.hold(one.store, "acme-in", fmt.Sprintf("req-%d", i))
+			}
+			newest, err := one.conn.Last(t.Context(), roles.StreamCases, subject.Case("*", "*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A third began the walk and is gone before it settled anything.
+			if err := one.conn.ResetConsumer(t.Context(), roles.ConsumerSweep, 1); err != nil {
+				t.Fatal(err)
+			}
+			sweep, err := d.broker.Admin().Consumer(t.Context(), roles.StreamCases, roles.ConsumerSweep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if handedOut > 0 {
+				got, err := sweep.Fetch(handedOut)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range got.Messages() {
+				}
+			}
+			starts := &sweeper{orchestrator: one, cases: map[string]openCase{}}
+			releases := &sweeper{orchestrator: two, cases: map[string]openCase{}}
+			if err := releases.walkFrom(t.Context(), newest.Seq); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := starts.goOn(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+			watched := map[string]bool{}
+			for _, s := range []*sweeper{starts, releases} {
+				for id := range s.cases {
+					watched[id] = true
+				}
+			}
+			if len(watched) != open {
+				t.Errorf("%d of %d open cases are watched", len(watched), open)
+			}
+		})
 	}
 }

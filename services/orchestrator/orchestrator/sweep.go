@@ -74,6 +74,13 @@ func (o *orchestrator) sweep(ctx context.Context) error {
 	<-again.C
 	rewound := false
 	for {
+		// A release goes first: with a short sweep_every a look is always due.
+		select {
+		case from := <-o.rewalk:
+			s.afterRelease(ctx, from)
+			continue
+		default:
+		}
 		var err error
 		select {
 		case <-ctx.Done():
@@ -84,9 +91,7 @@ func (o *orchestrator) sweep(ctx context.Context) error {
 		case <-again.C:
 			rewound, err = s.goOn(ctx, rewound)
 		case from := <-o.rewalk:
-			if err := s.walkFrom(ctx, from); err != nil && ctx.Err() == nil {
-				o.log.WarnContext(ctx, "looking for cases that others held failed; their own deadlines wake them", slog.String("error", err.Error()))
-			}
+			s.afterRelease(ctx, from)
 			continue
 		case <-tick.C:
 			if err := s.overdue(ctx, o.now()); err != nil && ctx.Err() == nil {
@@ -116,13 +121,25 @@ func (s *sweeper) goOn(ctx context.Context, rewound bool) (bool, error) {
 	return true, s.resendAll(ctx, true)
 }
 
+func (s *sweeper) afterRelease(ctx context.Context, from uint64) {
+	if err := s.walkFrom(ctx, from); err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "looking for cases that others held failed; their own deadlines wake them", slog.String("error", err.Error()))
+	}
+}
+
 // walkFrom takes in again what was committed from a sequence on: a replica that
-// is gone may have been the only one that knew some of it.
+// is gone may have been the only one that knew some of it. The consumer is set
+// back and never on: a start's walk may not have come that far, nor may what it
+// was handed be settled.
 func (s *sweeper) walkFrom(ctx context.Context, seq uint64) error {
-	if err := s.conn.ResetConsumer(ctx, roles.ConsumerSweep, seq); err != nil {
+	at, err := s.conn.Backlog(ctx, roles.ConsumerSweep)
+	if err != nil {
 		return fmt.Errorf("rewind the sweep: %w", err)
 	}
-	_, _, err := s.walk(ctx)
+	if err := s.conn.ResetConsumer(ctx, roles.ConsumerSweep, min(seq, at.Settled+1)); err != nil {
+		return fmt.Errorf("rewind the sweep: %w", err)
+	}
+	_, _, err = s.walk(ctx)
 	return err
 }
 

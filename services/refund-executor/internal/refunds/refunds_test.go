@@ -74,7 +74,7 @@ func expect(tb testing.TB, what string, got provider.Outcome, class amendsv1.Eff
 }
 
 // B07: the body is a function of the refund, the same for ever.
-func TestBodyIsCanonical(t *testing.T) {
+func TestBodyIsCanonicalB07(t *testing.T) {
 	t.Parallel()
 	const want = `{"tenant":"acme-in","order_id":"8472","payment_id":"pay_8472_b","amount_minor":200000,"currency":"INR","reference":"refund:req-8472:pay_8472_b","reason":"duplicate_capture"}`
 	for range 3 {
@@ -277,7 +277,7 @@ func TestNothingIsSentForABadCall(t *testing.T) {
 
 // B06: the key travels to one endpoint, the credential with it, and reads that
 // share the provider never carry either.
-func TestKeyGoesToOneEndpoint(t *testing.T) {
+func TestKeyGoesToOneEndpointB06(t *testing.T) {
 	t.Parallel()
 	s := sandboxtest.Start(t)
 	s.Load(t, sandboxtest.Duplicate())
