@@ -37,7 +37,7 @@ build: ## Build every service and command into bin/
 
 .PHONY: test
 test: ## Run all tests with the race detector
-	go test $(RACE) -timeout 6m ./...
+	go test $(RACE) -timeout 9m ./...
 
 .PHONY: test-crash
 test-crash: ## Kill services at every place a case passes, and print what came of it

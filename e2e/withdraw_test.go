@@ -22,7 +22,7 @@ func (w *world) until(id string, after uint64, ok func(deskapi.View) bool) deska
 	w.t.Helper()
 	var last deskapi.View
 	found := false
-	err := w.gateway.Follow(w.ctx, id, "", after, func(v deskapi.View) error {
+	err := w.follow(id, after, func(v deskapi.View) error {
 		if last, found = v, ok(v); found {
 			return deskclient.ErrStop
 		}

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,7 +25,7 @@ import (
 )
 
 // patience bounds a whole test's waiting.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // world is a desk with its clients.
 type world struct {
@@ -101,11 +102,23 @@ func (w *world) post(i int) error {
 	return err
 }
 
+// follow follows a case from when it can be seen: a desk with hundreds of cases
+// at once may take longer over its first view than a gateway waits for one.
+func (w *world) follow(id string, after uint64, seen func(deskapi.View) error) error {
+	for {
+		err := w.gateway.Follow(w.ctx, id, "", after, seen)
+		problem, ok := errors.AsType[*deskapi.Problem](err)
+		if !ok || problem.Code != deskapi.CodeNotFound || w.ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
 // finish follows a case until it satisfies ended, approving when it is asked.
 func (w *world) finish(i int, ended func(deskapi.View) bool) (deskapi.View, error) {
 	var last deskapi.View
 	approved := false
-	err := w.gateway.Follow(w.ctx, caseID(i), "", 0, func(v deskapi.View) error {
+	err := w.follow(caseID(i), 0, func(v deskapi.View) error {
 		last = v
 		if v.State == "AWAITING_APPROVAL" && !approved {
 			approved = true

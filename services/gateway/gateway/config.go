@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/amends-dev/amends/internal/boot"
 	"github.com/amends-dev/amends/internal/edge"
@@ -41,6 +42,9 @@ type Limits struct {
 	// InFlight bounds the requests and Streams the followers of this process.
 	InFlight int `yaml:"in_flight"`
 	Streams  int `yaml:"streams"`
+	// RedisTimeout is how long a limit waits for Redis before this process counts
+	// by itself for a while.
+	RedisTimeout time.Duration `yaml:"redis_timeout"`
 }
 
 // Rate is a number of requests a second and how many may come at once.
@@ -75,7 +79,7 @@ func Defaults() Config {
 		Listen: "127.0.0.1:8080",
 		Limits: Limits{
 			Posts: Rate{50, 100}, Reads: Rate{200, 400}, CustomerPosts: Rate{10, 50}, CustomerReads: Rate{50, 200},
-			TenantPosts: Rate{200, 400}, TenantReads: Rate{800, 1600}, CasesInFlight: 5000, InFlight: 1024, Streams: 4096,
+			TenantPosts: Rate{200, 400}, TenantReads: Rate{800, 1600}, CasesInFlight: 5000, InFlight: 1024, Streams: 4096, RedisTimeout: 100 * time.Millisecond,
 		},
 	}
 }
@@ -107,6 +111,9 @@ func (c Config) Validate() error {
 	}
 	if c.Limits.InFlight < 1 || c.Limits.Streams < 1 || c.Limits.CasesInFlight < 1 {
 		problems = append(problems, errors.New("limits: want in_flight, streams and cases_in_flight of at least 1"))
+	}
+	if c.Limits.RedisTimeout < time.Millisecond || c.Limits.RedisTimeout > 10*time.Second {
+		problems = append(problems, errors.New("limits.redis_timeout: want 1ms to 10s"))
 	}
 	if len(c.Channels) == 0 {
 		problems = append(problems, errors.New("channels: none"))

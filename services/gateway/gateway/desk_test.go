@@ -60,6 +60,7 @@ func testConfig(redisAddr string) Config {
 	cfg := Defaults()
 	cfg.Listen = "127.0.0.1:0"
 	cfg.Redis.Addr = redisAddr
+	cfg.Limits.RedisTimeout = 5 * time.Second // a busy machine is not a Redis that is away
 	plenty := Rate{10000, 10000}
 	cfg.Limits.Posts, cfg.Limits.CustomerPosts, cfg.Limits.TenantPosts = plenty, plenty, plenty
 	cfg.Limits.Reads, cfg.Limits.CustomerReads, cfg.Limits.TenantReads = plenty, plenty, plenty

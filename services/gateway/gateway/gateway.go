@@ -95,7 +95,7 @@ type gateway struct {
 // Run serves the gateway until ctx ends; then it drains.
 func Run(ctx context.Context, cfg Config, deps Deps) error {
 	deps = deps.withDefaults()
-	counts, err := cfg.Redis.Open(deps.Log, clientName, redisTimeout)
+	counts, err := cfg.Redis.Open(deps.Log, clientName, cfg.Limits.RedisTimeout)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func build(ctx context.Context, cfg Config, deps Deps, b broker, counts *redis_r
 	if g.logins, err = newLogins(cfg, deps, g.credentials); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", boot.ErrConfig, err)
 	}
-	g.limits = &limiter{patience: redisTimeout, redis: counts, now: deps.Now, log: deps.Log, metrics: g.metrics}
+	g.limits = &limiter{patience: cfg.Limits.RedisTimeout, redis: counts, now: deps.Now, log: deps.Log, metrics: g.metrics}
 	h, err := edge.Observe(route(g.operations()), deps.Log, deps.Meter, deps.Now)
 	if err != nil {
 		return nil, nil, err

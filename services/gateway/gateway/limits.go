@@ -17,8 +17,6 @@ const (
 	leaseShare = 50
 	// leaseLife is how long permits taken from Redis are good for.
 	leaseLife = time.Second
-	// redisTimeout bounds one question to Redis.
-	redisTimeout = 100 * time.Millisecond
 	// listTimeout bounds one command for lists.
 	listTimeout = time.Second
 	// redisPause is how long the local cap applies before Redis is asked again.
