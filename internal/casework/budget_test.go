@@ -57,5 +57,5 @@ func TestLateAndRefusedWorkIsInTheTotalsBUDGET1(t *testing.T) {
 
 	w, tokens, wasted = newWorld(t, ledger8472(true)), 0, 0
 	w.post(supported())
-	work(w.mustTask(amendsv1.Slice_SLICE_PAYMENT), uint32(w.lim.TaskTokens)+1, "over_budget") //nolint:gosec // a small bound
+	work(w.mustTask(amendsv1.Slice_SLICE_PAYMENT), uint32(w.lim.TaskTokens)+1, "over_budget")
 }

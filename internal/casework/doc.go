@@ -25,6 +25,10 @@
 // without customer, channel or reply; one that comes while the desk works is with
 // people before the case ends, unless a person has decided with it in the packet.
 //
+// A finding that a refund of the case failed is a hint, like a webhook's: the
+// executor is asked, and what it reads brings the case to people with a word to
+// the customer. It is never ended in silence unless a reading contradicts it.
+//
 // People can always end a case: what is in doubt can be asked about again, and
 // settled, as often as it takes, and a record that is full takes so many of their
 // decisions more, and the work these bring (LIVE-1).

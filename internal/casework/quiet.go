@@ -133,7 +133,7 @@ func (s *step) failureOpen() bool {
 		}
 		f := findings[len(findings)-1] // each of these rows recorded one
 		findings = findings[:len(findings)-1]
-		if ofFailure(f) && !(asked && read && !lost) {
+		if ofFailure(f) && (!asked || !read || lost) {
 			return true
 		}
 	}
