@@ -22,12 +22,22 @@ func (w *world) until(id string, after uint64, ok func(deskapi.View) bool) deska
 	w.t.Helper()
 	var last deskapi.View
 	found := false
-	err := w.follow(id, after, func(v deskapi.View) error {
-		if last, found = v, ok(v); found {
-			return deskclient.ErrStop
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	var err error
+	for err == nil && !found && w.ctx.Err() == nil {
+		// A closed case is not followed on, and may yet be opened again.
+		err = w.follow(id, after, func(v deskapi.View) error {
+			if last, found = v, ok(v); found {
+				return deskclient.ErrStop
+			}
+			return nil
+		})
+		select {
+		case <-again.C:
+		case <-w.ctx.Done():
 		}
-		return nil
-	})
+	}
 	if err != nil || !found {
 		w.t.Fatalf("case %s, last %s at v%d with %+v: %v", id, last.State, last.Version, last.Replies, err)
 	}

@@ -34,6 +34,9 @@ func (p *player) remember(ctx context.Context) error {
 			continue
 		}
 		s, err := p.show(ctx, t)
+		if errors.Is(err, errMovedOn) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -42,8 +45,14 @@ func (p *player) remember(ctx context.Context) error {
 	return nil
 }
 
+// errMovedOn: what the case proposed when it was last seen it proposes no more.
+var errMovedOn = errors.New("the case has moved on")
+
 func (p *player) show(ctx context.Context, t *track) (shown, error) {
 	view, action, err := p.staff.Action(ctx, t.record().GetTenant(), t.id, t.record().GetVersion())
+	if problem, ok := errors.AsType[*deskapi.Problem](err); ok && problem.Code == deskapi.CodeNoAction {
+		return shown{}, fmt.Errorf("look at the action of %s: %w", t.id, errMovedOn)
+	}
 	if err != nil {
 		return shown{}, fmt.Errorf("look at the action of %s: %w", t.id, err)
 	}
@@ -98,6 +107,10 @@ func (p *player) act(ctx context.Context, a casefile.ApproverAction) error {
 // sign makes the decisions of an action of the approvers and hands them in.
 func (p *player) sign(ctx context.Context, t *track, a casefile.ApproverAction) error {
 	s, old, err := p.shownTo(ctx, t, a)
+	if errors.Is(err, errMovedOn) {
+		p.note("the action of %s is gone before anybody signs it", t.id)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
